@@ -1,0 +1,784 @@
+"""The taxonomy: an immutable tree of labelled nodes, kept as arrays.
+
+Nodes are integers in breadth-first order: the root is 0, a parent comes before its children, and the
+children of one node are consecutive. So a subtree is described by a few integers and every walk over
+the tree is array arithmetic, level by level. People see labels; arrays hold nodes.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from taxofit.errors import TaxonomyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+
+    import networkx as nx
+    from numpy.typing import ArrayLike, NDArray
+
+    Label = Hashable
+    IntArray = NDArray[np.int32]
+    BoolArray = NDArray[np.bool_]
+
+__all__ = ["PATH_SEPARATOR", "Taxonomy", "clean_path"]
+
+PATH_SEPARATOR = " > "
+ROOT_LABEL = "<root>"
+N_SHOWN = 5  # how many offenders an error message lists
+
+
+class Taxonomy:
+    """A tree of labelled nodes that never changes; build one with a ``from_`` method.
+
+    Every node has a *label*, unique and hashable, and a *name*. They are the same thing except in a
+    taxonomy made from paths where one name occurs in several places: there the label of each such node
+    is its path joined with ``' > '``. Wherever a label is asked for, the full path (a tuple of names)
+    will do.
+
+    Attributes
+    ----------
+    labels, names : tuple
+        Label and name of every node.
+    parent : ndarray of int32, shape (n_nodes,)
+        Parent of every node; -1 for the root, which is node 0.
+    level : ndarray of int32, shape (n_nodes,)
+        Distance from the root.
+    first_child : ndarray of int32, shape (n_nodes + 1,)
+        The children of node p are ``range(first_child[p], first_child[p + 1])``.
+    leaf_order : ndarray of int32, shape (n_leaves,)
+        The leaves in depth-first order, in which the leaves under any node are consecutive.
+    leaf_start, leaf_stop : ndarray of int32, shape (n_nodes,)
+        The leaves under node n are ``leaf_order[leaf_start[n]:leaf_stop[n]]``.
+    has_virtual_root : bool
+        Whether the root was added here to join several tops; then it is not part of any path.
+
+    Examples
+    --------
+    >>> from taxofit import Taxonomy
+    >>> t = Taxonomy.from_paths([("Home", "Kitchen", "Kettles"), ("Home", "Garden"), ("Pets", "Fish")])
+    >>> t
+    Taxonomy(6 nodes, 3 leaves, depth 3)
+    >>> t.leaves
+    ('Kettles', 'Garden', 'Fish')
+    >>> t.flatten(["Kitchen"]).children_of("Home")
+    ('Kettles', 'Garden')
+    """
+
+    __slots__ = (
+        "_index",
+        "_path_index",
+        "first_child",
+        "has_virtual_root",
+        "labels",
+        "leaf_order",
+        "leaf_start",
+        "leaf_stop",
+        "level",
+        "names",
+        "parent",
+    )
+
+    labels: tuple[Label, ...]
+    names: tuple[Label, ...]
+    parent: IntArray
+    level: IntArray
+    first_child: IntArray
+    leaf_order: IntArray
+    leaf_start: IntArray
+    leaf_stop: IntArray
+    has_virtual_root: bool
+
+    def __init__(self) -> None:
+        raise TypeError(
+            "build a Taxonomy with Taxonomy.from_edges, from_paths, from_parents or from_networkx"
+        )
+
+    # ------------------------------------------------------------------ building
+
+    @classmethod
+    def from_edges(
+        cls,
+        edges: Iterable[Sequence[Label]],
+        *,
+        describe_edge: Callable[[int], str] = "edge {}".format,
+    ) -> Taxonomy:
+        """Return the taxonomy with these ``(parent, child)`` edges, in their order.
+
+        A single node without a parent is the root; several get a virtual root above them.
+
+        Parameters
+        ----------
+        edges : iterable of (parent, child)
+            Repeated edges are ignored. A child with two parents, or a cycle, is a TaxonomyError.
+        describe_edge : callable, optional
+            Turns the position of an edge into words for error messages; file readers give the line.
+
+        Examples
+        --------
+        >>> t = Taxonomy.from_edges([("animal", "cat"), ("animal", "dog")])
+        >>> t.parent_of("cat")
+        'animal'
+        """
+        index: dict[Label, int] = {}
+        parent: list[int] = []
+        origin: list[int] = []  # the edge that gave a node its parent
+        for position, edge in enumerate(edges):
+            try:
+                above, below = edge
+                pair = [index.setdefault(label, len(index)) for label in (above, below)]
+            except (TypeError, ValueError):
+                raise TaxonomyError(
+                    f"an edge is a (parent, child) pair of hashable labels, got {edge!r} "
+                    f"({describe_edge(position)})"
+                ) from None
+            parent += [-1] * (len(index) - len(parent))
+            origin += [-1] * (len(index) - len(origin))
+            if parent[pair[1]] == -1:
+                parent[pair[1]] = pair[0]
+                origin[pair[1]] = position
+            elif parent[pair[1]] != pair[0]:
+                known = list(index)
+                raise TaxonomyError(
+                    f"node {below!r} has two parents, {known[parent[pair[1]]]!r} and {above!r}; a "
+                    f"taxonomy is a tree ({describe_edge(position)}). If these are two categories of "
+                    f"one name, give them different labels or use Taxonomy.from_paths"
+                )
+        if not index:
+            raise TaxonomyError("the taxonomy is empty: no edges were given")
+        return _assemble(np.asarray(parent), tuple(index), tuple(index))
+
+    @classmethod
+    def from_paths(cls, paths: Iterable[Sequence[Label]]) -> Taxonomy:
+        """Return the taxonomy whose nodes are all prefixes of these paths, top first.
+
+        Empty entries at a path's end (``""``, None, NaN) are ignored, so rows of a table with one
+        column per level can be passed as they are. A first name that all paths share is the root;
+        otherwise a virtual root is added.
+
+        Examples
+        --------
+        >>> t = Taxonomy.from_paths([("Home", "Toys"), ("Pets", "Toys"), ("Pets", "Fish")])
+        >>> t.leaves
+        ('Home > Toys', 'Pets > Toys', 'Fish')
+        """
+        children: dict[tuple[int, Label], int] = {}
+        parent, names = [-1], [ROOT_LABEL]
+        for position, path in enumerate(paths):
+            node = 0
+            for name in clean_path(path, position):
+                child = children.setdefault((node, name), len(names))
+                if child == len(names):
+                    parent.append(node)
+                    names.append(name)
+                node = child
+        if len(names) == 1:
+            raise TaxonomyError("the taxonomy is empty: no paths were given")
+        tops = np.flatnonzero(np.asarray(parent) == 0)
+        if len(tops) == 1 and len(names) > 2:
+            parent, names = [p - 1 for p in parent[1:]], names[1:]
+            has_virtual_root = False
+        else:
+            has_virtual_root = True
+        labels = _labels_of_names(parent, names, skip_root=has_virtual_root)
+        return _assemble(np.asarray(parent), labels, tuple(names), virtual_root=has_virtual_root)
+
+    @classmethod
+    def from_parents(
+        cls, parents: ArrayLike | Mapping[Label, Label], labels: Sequence[Label] | None = None
+    ) -> Taxonomy:
+        """Return the taxonomy in which ``parents[i]`` is the parent of node i (-1: none).
+
+        A mapping from label to parent's label (None: no parent) works as well.
+
+        Examples
+        --------
+        >>> Taxonomy.from_parents([-1, 0, 0], ["animal", "cat", "dog"]).leaves
+        ('cat', 'dog')
+        """
+        if hasattr(parents, "items"):
+            return cls._from_parent_mapping(parents)
+        array = np.asarray(parents)
+        if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
+            raise TaxonomyError(
+                "parents must be a non-empty one-dimensional array of integers, "
+                f"got shape {array.shape} of {array.dtype}"
+            )
+        bad = np.flatnonzero((array < -1) | (array >= array.size))
+        if bad.size:
+            raise TaxonomyError(
+                f"parents[{bad[0]}] is {array[bad[0]]}, which is not a node: "
+                f"use -1 to {array.size - 1} for {array.size} nodes"
+            )
+        labels = tuple(range(array.size)) if labels is None else tuple(labels)
+        if len(labels) != array.size:
+            raise TaxonomyError(f"{array.size} parents but {len(labels)} labels; give one for each")
+        repeated = [label for label, n in Counter(labels).items() if n > 1]
+        if repeated:
+            raise TaxonomyError(f"labels must be unique; {_shown(repeated)} occur more than once")
+        return _assemble(array, labels, labels)
+
+    @classmethod
+    def _from_parent_mapping(cls, parents: Mapping[Label, Label]) -> Taxonomy:
+        index = {label: position for position, label in enumerate(parents)}
+        for above in parents.values():
+            if above is not None:
+                index.setdefault(above, len(index))
+        array = np.full(len(index), -1)
+        for below, above in parents.items():
+            array[index[below]] = -1 if above is None else index[above]
+        return cls.from_parents(array, tuple(index))
+
+    @classmethod
+    def from_labels(cls, labels: Iterable[Label]) -> Taxonomy:
+        """Return the flat taxonomy: a virtual root with these leaves.
+
+        Examples
+        --------
+        >>> Taxonomy.from_labels(["spam", "ham"]).leaves
+        ('spam', 'ham')
+        """
+        leaves = tuple(dict.fromkeys(labels))
+        if not leaves:
+            raise TaxonomyError("the taxonomy is empty: no labels were given")
+        parent = np.zeros(len(leaves) + 1, dtype=np.int64)
+        parent[0] = -1
+        everything = (_unused_root_label(leaves), *leaves)
+        return _assemble(parent, everything, everything, virtual_root=True)
+
+    @classmethod
+    def from_networkx(cls, graph: nx.DiGraph) -> Taxonomy:
+        """Return the taxonomy of a directed networkx graph whose edges go from parent to child."""
+        if not graph.is_directed():
+            raise TaxonomyError("the graph is undirected; edges must point from parent to child")
+        index = {label: position for position, label in enumerate(graph.nodes)}
+        if not index:
+            raise TaxonomyError("the taxonomy is empty: the graph has no nodes")
+        crowded = next((label for label, degree in graph.in_degree if degree > 1), None)
+        if crowded is not None:
+            raise TaxonomyError(
+                f"node {crowded!r} has several parents, {_shown(list(graph.predecessors(crowded)))}; "
+                f"a taxonomy is a tree"
+            )
+        parent = np.full(len(index), -1)
+        for above, below in graph.edges:
+            parent[index[below]] = index[above]
+        return _assemble(parent, tuple(index), tuple(index))
+
+    # ------------------------------------------------------------------ what it is made of
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, the root included."""
+        return len(self.labels)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return len(self.leaf_order)
+
+    @property
+    def depth(self) -> int:
+        """Level of the deepest leaf; the root has level 0."""
+        return int(self.level[-1])
+
+    @property
+    def root(self) -> Label:
+        """Label of the root."""
+        return self.labels[0]
+
+    @property
+    def is_leaf(self) -> BoolArray:
+        """Mask of the leaves over nodes."""
+        return self.first_child[1:] == self.first_child[:-1]
+
+    @property
+    def is_internal(self) -> BoolArray:
+        """Mask of the internal nodes over nodes; the root is not one of them."""
+        mask = ~self.is_leaf
+        mask[0] = False
+        return mask
+
+    @property
+    def leaves(self) -> tuple[Label, ...]:
+        """Labels of the leaves, depth first."""
+        return tuple(self.labels[node] for node in self.leaf_order)
+
+    @property
+    def internal_nodes(self) -> tuple[Label, ...]:
+        """Labels of the internal nodes without the root, level by level: what can be flattened."""
+        return tuple(self.labels[node] for node in np.flatnonzero(self.is_internal))
+
+    def __len__(self) -> int:
+        return self.n_nodes
+
+    def __contains__(self, label: object) -> bool:
+        try:
+            self.node_of(label)
+        except (TaxonomyError, TypeError):
+            return False
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Taxonomy):
+            return NotImplemented
+        return (
+            self.labels == other.labels
+            and self.has_virtual_root == other.has_virtual_root
+            and np.array_equal(self.parent, other.parent)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.labels, self.parent.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"Taxonomy({self.n_nodes} nodes, {self.n_leaves} leaves, depth {self.depth})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _assemble, (self.parent, self.labels, self.names, self.has_virtual_root)
+
+    # ------------------------------------------------------------------ looking up
+
+    def node_of(self, label: Label) -> int:
+        """Return the node with this label or full path; a TaxonomyError says what was meant."""
+        if isinstance(label, (list, np.ndarray)):
+            label = tuple(label)
+        node = self._index.get(label)
+        if node is not None:
+            return node
+        if isinstance(label, tuple):
+            return self._node_of_path(label)
+        same_name = [self.labels[n] for n, name in enumerate(self.names) if name == label]
+        if same_name:
+            raise TaxonomyError(
+                f"{label!r} is the name of {len(same_name)} nodes, {_shown(same_name)}; "
+                f"use one of these labels or a full path"
+            )
+        raise TaxonomyError(f"unknown label {label!r}{_suggestion(label, self.labels)}")
+
+    def nodes_of(self, labels: ArrayLike | Sequence[Label]) -> IntArray:
+        """Return the nodes with these labels or paths, shape (len(labels),).
+
+        A two-dimensional array has one path a row, one column a level.
+        """
+        listed = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)  # type: ignore[arg-type]
+        found: dict[Label, int] = {}
+        nodes = np.empty(len(listed), dtype=np.int32)
+        for row, label in enumerate(listed):
+            key = tuple(label) if isinstance(label, list) else label
+            node = found.get(key)
+            if node is None:
+                node = found[key] = self.node_of(key)
+            nodes[row] = node
+        return nodes
+
+    def _node_of_path(self, path: tuple[Label, ...]) -> int:
+        if self._path_index is None:
+            index: dict[tuple[int, Label], int] = {}
+            for node in range(1, self.n_nodes):
+                key = (int(self.parent[node]), self.names[node])
+                index[key] = node if key not in index else -1
+            self._path_index = index
+        cleaned = clean_path(path)
+        node = 0
+        rest = cleaned if self.has_virtual_root or cleaned[0] != self.names[0] else cleaned[1:]
+        for name in rest:
+            child = self._path_index.get((node, name))
+            if child is None:
+                siblings = [self.names[c] for c in self.children(node)]
+                raise TaxonomyError(
+                    f"unknown path {PATH_SEPARATOR.join(map(str, cleaned))!r}: {name!r} is not a "
+                    f"child of {self.labels[node]!r}{_suggestion(name, siblings)}"
+                )
+            if child == -1:
+                raise TaxonomyError(
+                    f"the path {PATH_SEPARATOR.join(map(str, cleaned))!r} names several nodes of "
+                    f"this flattened taxonomy; use a label"
+                )
+            node = child
+        return node
+
+    def children(self, node: int) -> range:
+        """Return the children of a node, as nodes."""
+        return range(int(self.first_child[node]), int(self.first_child[node + 1]))
+
+    def children_of(self, label: Label) -> tuple[Label, ...]:
+        """Return the labels of a node's children, in the taxonomy's order."""
+        return tuple(self.labels[child] for child in self.children(self.node_of(label)))
+
+    def parent_of(self, label: Label) -> Label | None:
+        """Return the label of a node's parent; None for the root."""
+        node = self.node_of(label)
+        return None if node == 0 else self.labels[self.parent[node]]
+
+    def level_of(self, label: Label) -> int:
+        """Return a node's distance from the root."""
+        return int(self.level[self.node_of(label)])
+
+    def leaves_under(self, label: Label) -> tuple[Label, ...]:
+        """Return the labels of the leaves under a node, depth first; a leaf's is itself."""
+        node = self.node_of(label)
+        under = self.leaf_order[self.leaf_start[node] : self.leaf_stop[node]]
+        return tuple(self.labels[leaf] for leaf in under)
+
+    def path_of(self, label: Label) -> tuple[Label, ...]:
+        """Return the names from the top down to a node; a virtual root is left out."""
+        return self.path(self.node_of(label))
+
+    def path(self, node: int) -> tuple[Label, ...]:
+        """Return the names from the top down to a node given as an integer."""
+        names = []
+        while node > 0:
+            names.append(self.names[node])
+            node = int(self.parent[node])
+        if not self.has_virtual_root:
+            names.append(self.names[0])
+        return tuple(reversed(names))
+
+    def ancestors(self, nodes: ArrayLike) -> IntArray:
+        """Return each node's ancestors by level, itself included, shape (n, depth + 1).
+
+        Column k holds the ancestor at level k, -1 below the node's own level.
+        """
+        nodes = np.atleast_1d(np.asarray(nodes, dtype=np.int32))
+        table = np.full((nodes.size, self.depth + 1), -1, dtype=np.int32)
+        current = nodes.copy()
+        for level in range(self.depth, -1, -1):
+            here = self.level[current] == level
+            table[here, level] = current[here]
+            if level:
+                current[here] = self.parent[current[here]]
+        return table
+
+    def common_ancestors(self, a: ArrayLike, b: ArrayLike) -> IntArray:
+        """Return the lowest common ancestor of each pair of nodes."""
+        a, b = (np.atleast_1d(np.asarray(x, dtype=np.int32)).copy() for x in (a, b))
+        while (apart := a != b).any():
+            climb_a = apart & (self.level[a] >= self.level[b])
+            climb_b = apart & (self.level[b] >= self.level[a])
+            a[climb_a], b[climb_b] = self.parent[a[climb_a]], self.parent[b[climb_b]]
+        return a
+
+    def distances(self, a: ArrayLike, b: ArrayLike) -> IntArray:
+        """Return the length of the undirected path between each pair of nodes."""
+        a, b = np.atleast_1d(np.asarray(a)), np.atleast_1d(np.asarray(b))
+        meeting = self.common_ancestors(a, b)
+        return self.level[a] + self.level[b] - 2 * self.level[meeting]
+
+    def distance(self, a: Label, b: Label) -> int:
+        """Return the number of edges on the undirected path between two labels.
+
+        Examples
+        --------
+        >>> Taxonomy.from_paths([("Home", "Kettles"), ("Pets", "Fish")]).distance("Kettles", "Fish")
+        4
+        """
+        return int(self.distances(self.node_of(a), self.node_of(b))[0])
+
+    # ------------------------------------------------------------------ changing shape
+
+    def flatten(self, labels: Iterable[Label]) -> Taxonomy:
+        """Return the taxonomy without these internal nodes; their children go to their parents.
+
+        The children of a removed node stand where it stood among its siblings. Which leaves lie under
+        a surviving node never changes, and the order of the labels does not matter.
+
+        Examples
+        --------
+        >>> t = Taxonomy.from_paths([("Home", "Gifts", "Mugs"), ("Home", "Kettles")])
+        >>> t.flatten(["Gifts"]).to_paths()
+        [('Home', 'Mugs'), ('Home', 'Kettles')]
+        """
+        if isinstance(labels, (str, bytes)):
+            raise TaxonomyError(
+                f"flatten takes a collection of labels; write flatten([{labels!r}])"
+            )
+        remove = np.zeros(self.n_nodes, dtype=bool)
+        for label in labels:
+            remove[self.node_of(label)] = True
+        return self.without(remove)[0]
+
+    def without(self, remove: BoolArray) -> tuple[Taxonomy, IntArray]:
+        """Return the taxonomy without the masked nodes, and the node here of each of its nodes.
+
+        Parameters
+        ----------
+        remove : ndarray of bool, shape (n_nodes,)
+            Only internal nodes may be True.
+
+        Returns
+        -------
+        taxonomy : Taxonomy
+        kept : ndarray of int32
+            Node n of the result is node ``kept[n]`` of this taxonomy.
+        """
+        offenders = np.flatnonzero(remove & ~self.is_internal)
+        if offenders.size:
+            node = offenders[0]
+            what = "the root" if node == 0 else "a leaf"
+            raise TaxonomyError(
+                f"{self.labels[node]!r} is {what} and cannot be flattened; only internal nodes can"
+            )
+        anchor = np.arange(self.n_nodes, dtype=np.int32)  # nearest survivor at or above a node
+        for nodes in self.nodes_by_level()[1:]:
+            gone = nodes[remove[nodes]]
+            anchor[gone] = anchor[self.parent[gone]]
+        survivors = np.argsort(self._preorder(), kind="stable")
+        survivors = survivors[~remove[survivors]]
+        position = np.full(self.n_nodes, -1)
+        position[survivors] = np.arange(survivors.size)
+        parent = np.full(survivors.size, -1)
+        parent[1:] = position[anchor[self.parent[survivors[1:]]]]
+        order = _breadth_first(parent)
+        kept = survivors[order].astype(np.int32)
+        rank = np.empty(order.size, dtype=np.int64)
+        rank[order] = np.arange(order.size)
+        parent = np.where(parent[order] < 0, -1, rank[parent[order]])
+        flattened = _assemble(
+            parent,
+            tuple(self.labels[node] for node in kept),
+            tuple(self.names[node] for node in kept),
+            virtual_root=self.has_virtual_root,
+        )
+        return flattened, kept
+
+    def collapse_chains(self) -> Taxonomy:
+        """Return the taxonomy without internal nodes that have a single child.
+
+        Such nodes say nothing: the leaves under them are those under their child. CLEF's 97 nodes
+        become the 88 that the paper counts.
+        """
+        return self.without(self.is_internal & (np.diff(self.first_child) == 1))[0]
+
+    def nodes_by_level(self) -> list[IntArray]:
+        """Return the nodes of each level, the root's first."""
+        bounds = np.searchsorted(self.level, np.arange(self.depth + 2))
+        nodes = np.arange(self.n_nodes, dtype=np.int32)
+        return [nodes[bounds[k] : bounds[k + 1]] for k in range(self.depth + 1)]
+
+    def _preorder(self) -> NDArray[np.int64]:
+        """Position of every node in depth-first order, parents first."""
+        n_below = np.ones(self.n_nodes, dtype=np.int64)
+        levels = self.nodes_by_level()
+        for nodes in levels[:0:-1]:
+            np.add.at(n_below, self.parent[nodes], n_below[nodes])
+        position = np.zeros(self.n_nodes, dtype=np.int64)
+        for nodes in levels[1:]:
+            position[nodes] = _running_start(self, nodes, n_below, position) + 1
+        return position
+
+    # ------------------------------------------------------------------ leaving
+
+    def to_edges(self) -> list[tuple[Label, Label]]:
+        """Return all ``(parent, child)`` edges in breadth-first order.
+
+        Those of a virtual root are among them, so that no top is lost; ``from_edges`` knows the
+        virtual root by its label ``'<root>'``.
+        """
+        return [
+            (self.labels[self.parent[node]], self.labels[node]) for node in range(1, self.n_nodes)
+        ]
+
+    def to_paths(self) -> list[tuple[Label, ...]]:
+        """Return the path of every leaf, depth first."""
+        return [self.path(int(leaf)) for leaf in self.leaf_order]
+
+    def to_networkx(self) -> nx.DiGraph:
+        """Return a networkx graph with edges from parent to child; needs networkx."""
+        import networkx as nx
+
+        graph = nx.DiGraph()
+        graph.add_nodes_from(self.labels)
+        graph.add_edges_from(self.to_edges())
+        return graph
+
+
+def clean_path(path: Sequence[Label], position: int | None = None) -> tuple[Label, ...]:
+    """Return a path without the empty entries at its end; gaps and strings are errors.
+
+    Examples
+    --------
+    >>> clean_path(["Home", "Kitchen", None])
+    ('Home', 'Kitchen')
+    """
+    where = "" if position is None else f" (path {position})"
+    if isinstance(path, (str, bytes)):
+        raise TaxonomyError(
+            f"a path is a sequence of names, got the text {path!r}; split it first{where}"
+        )
+    names = list(path)
+    while names and _is_blank(names[-1]):
+        names.pop()
+    if not names:
+        raise TaxonomyError(f"a path has no names at all{where}")
+    if any(_is_blank(name) for name in names):
+        raise TaxonomyError(
+            f"the path {tuple(path)!r} has a gap: a level is empty above another{where}"
+        )
+    return tuple(names)
+
+
+def _is_blank(name: object) -> bool:
+    return name is None or name == "" or name != name  # noqa: PLR0124  (NaN is not itself)
+
+
+def _labels_of_names(
+    parent: Sequence[int], names: Sequence[Label], *, skip_root: bool
+) -> tuple[Label, ...]:
+    """Names where they are unique, joined paths where not; parents come before children."""
+    occurrences = Counter(names)
+    paths: list[str] = []
+    labels: list[Label] = []
+    for node, name in enumerate(names):
+        above = parent[node]
+        is_top = above < 0 or (above == 0 and skip_root)
+        paths.append(str(name) if is_top else f"{paths[above]}{PATH_SEPARATOR}{name}")
+        labels.append(name if occurrences[name] == 1 else paths[node])
+    if skip_root:
+        labels[0] = _unused_root_label(labels[1:])
+    repeated = [label for label, n in Counter(labels).items() if n > 1]
+    if repeated:
+        raise TaxonomyError(
+            f"{_shown(repeated)} would name two nodes: once as a name, once as a joined path; "
+            f"rename one of them"
+        )
+    return tuple(labels)
+
+
+def _unused_root_label(labels: Iterable[Label]) -> str:
+    taken = set(labels)
+    label = ROOT_LABEL
+    while label in taken:
+        label = f"<{label}>"
+    return label
+
+
+def _assemble(
+    parent: NDArray[np.integer[Any]],
+    labels: tuple[Label, ...],
+    names: tuple[Label, ...],
+    virtual_root: bool = False,  # noqa: FBT001, FBT002  (positional for pickle)
+) -> Taxonomy:
+    """Return the taxonomy of a parent array in any order; siblings keep their order in it."""
+    tops = np.flatnonzero(parent < 0)
+    if tops.size > 1:
+        parent = np.concatenate([[-1], np.where(parent < 0, 0, parent + 1)])
+        labels = (_unused_root_label(labels), *labels)
+        names = (ROOT_LABEL, *names)
+        virtual_root = True
+    order = _breadth_first(parent)
+    if order.size < parent.size:
+        raise TaxonomyError(_describe_cycle(parent, labels, order))
+    if order.size == 1:
+        raise TaxonomyError(f"the taxonomy is empty: {labels[0]!r} has no children")
+    rank = np.empty(order.size, dtype=np.int64)
+    rank[order] = np.arange(order.size)
+
+    taxonomy = object.__new__(Taxonomy)
+    taxonomy.labels = tuple(labels[node] for node in order)
+    taxonomy.names = tuple(names[node] for node in order)
+    taxonomy.has_virtual_root = virtual_root or taxonomy.labels[0] == ROOT_LABEL
+    above = parent[order]
+    taxonomy.parent = np.where(above < 0, -1, rank[above]).astype(np.int32)
+    n_children = np.bincount(taxonomy.parent[1:], minlength=order.size)
+    taxonomy.first_child = np.concatenate([[1], 1 + np.cumsum(n_children)]).astype(np.int32)
+    taxonomy.level = _levels(taxonomy.first_child)
+    taxonomy._index = {label: node for node, label in enumerate(taxonomy.labels)}  # noqa: SLF001
+    taxonomy._path_index = None  # noqa: SLF001
+    _number_leaves(taxonomy)
+    for array in (
+        taxonomy.parent,
+        taxonomy.level,
+        taxonomy.first_child,
+        taxonomy.leaf_order,
+        taxonomy.leaf_start,
+        taxonomy.leaf_stop,
+    ):
+        array.flags.writeable = False
+    return taxonomy
+
+
+def _breadth_first(parent: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Nodes reachable from those without a parent, level by level, siblings in index order."""
+    by_parent = np.argsort(parent, kind="stable")
+    bounds = np.searchsorted(parent[by_parent], np.arange(-1, parent.size + 1))
+    frontier = by_parent[: bounds[1]]
+    visited = [frontier]
+    while frontier.size:
+        starts, stops = bounds[frontier + 1], bounds[frontier + 2]
+        sizes = stops - starts
+        offsets = np.repeat(starts - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+        frontier = by_parent[offsets + np.arange(offsets.size)]
+        visited.append(frontier)
+    return np.concatenate(visited)
+
+
+def _levels(first_child: IntArray) -> IntArray:
+    """Level of every node of a tree in breadth-first order."""
+    level = np.zeros(first_child.size - 1, dtype=np.int32)
+    start, stop = 0, 1
+    depth = 0
+    while start < stop:
+        level[start:stop] = depth
+        start, stop, depth = int(first_child[start]), int(first_child[stop]), depth + 1
+    return level
+
+
+def _number_leaves(taxonomy: Taxonomy) -> None:
+    """Fill in the depth-first order of the leaves and the range of it under every node."""
+    n_leaves = taxonomy.is_leaf.astype(np.int64)
+    levels = taxonomy.nodes_by_level()
+    for nodes in levels[:0:-1]:
+        np.add.at(n_leaves, taxonomy.parent[nodes], n_leaves[nodes])
+    start = np.zeros(taxonomy.n_nodes, dtype=np.int64)
+    for nodes in levels[1:]:
+        start[nodes] = _running_start(taxonomy, nodes, n_leaves, start)
+    taxonomy.leaf_start = start.astype(np.int32)
+    taxonomy.leaf_stop = (start + n_leaves).astype(np.int32)
+    leaves = np.flatnonzero(taxonomy.is_leaf)
+    taxonomy.leaf_order = leaves[np.argsort(start[leaves])].astype(np.int32)
+
+
+def _running_start(
+    taxonomy: Taxonomy,
+    nodes: IntArray,
+    size: NDArray[np.int64],
+    start: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Start of each node of a level when siblings lie side by side in their parent's interval."""
+    before = np.cumsum(size[nodes]) - size[nodes]
+    parents = taxonomy.parent[nodes]
+    eldest = taxonomy.first_child[parents] - nodes[0]
+    return start[parents] + before - before[eldest]
+
+
+def _describe_cycle(
+    parent: NDArray[np.integer[Any]], labels: Sequence[Label], reached: NDArray[np.int64]
+) -> str:
+    lost = np.ones(parent.size, dtype=bool)
+    lost[reached] = False
+    node = int(np.flatnonzero(lost)[0])
+    seen: list[int] = []
+    while node not in seen:
+        seen.append(node)
+        node = int(parent[node])
+    cycle = [*seen[seen.index(node) :], node][::-1]
+    shown = " → ".join(repr(labels[n]) for n in cycle[: N_SHOWN + 1])
+    more = " → …" if len(cycle) > N_SHOWN + 1 else ""
+    return f"the taxonomy has a cycle: {shown}{more}; remove one of these edges"
+
+
+def _shown(labels: Sequence[Label]) -> str:
+    text = ", ".join(repr(label) for label in labels[:N_SHOWN])
+    return f"{text} and {len(labels) - N_SHOWN} more" if len(labels) > N_SHOWN else text
+
+
+def _suggestion(label: Label, known: Sequence[Label]) -> str:
+    if not isinstance(label, str):
+        return f"; labels are of type {type(known[-1]).__name__}" if known else ""
+    close = difflib.get_close_matches(label, [k for k in known if isinstance(k, str)], n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
