@@ -1,0 +1,116 @@
+"""What the validation rows say about every node, at one C."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from taxofit.bank.rows import node_targets
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from taxofit.bank.node_bank import Consumer, NodeBank, Progress
+    from taxofit.bank.rows import Rows
+    from taxofit.bank.solver import BlockSolution
+
+    IntArray = NDArray[np.int32]
+
+__all__ = ["Evidence", "gather_evidence", "nodes_with_rows", "scores_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Scores of the validation rows at every node, and the objectives they add up to.
+
+    Every candidate flattening is judged on these scores; nothing is fitted again.
+
+    Attributes
+    ----------
+    C : float
+    scores : ndarray of float32, shape (n_rows, n_nodes)
+        θ_n·x_i; -inf for nodes without training rows, which no walk may enter. Column 0 is unused.
+    row_leaf : ndarray of int32, shape (n_rows,)
+        True leaf of every validation row, as a node.
+    objective : ndarray of float64, shape (n_nodes,)
+        The paper's f*: C Σ log-loss over the validation rows + ½‖θ_n‖²; NaN for the root.
+    weight_norm : ndarray of float64, shape (n_nodes,)
+        ‖θ_n‖. Its inverse is the geometric margin.
+    """
+
+    C: float
+    scores: NDArray[np.float32]
+    row_leaf: IntArray
+    objective: NDArray[np.float64]
+    weight_norm: NDArray[np.float64]
+
+
+def gather_evidence(
+    bank: NodeBank,
+    rows: Rows,
+    row_leaf: IntArray,
+    Cs: Sequence[float],
+    *,
+    also: Consumer | None = None,
+    progress: Progress | None = None,
+) -> list[Evidence]:
+    """Solve the bank for every C and return what the validation rows say, smallest C first.
+
+    Parameters
+    ----------
+    bank : NodeBank
+        Over the training rows.
+    rows, row_leaf
+        The validation rows and their leaves.
+    Cs : sequence of float
+    also : Consumer, optional
+        Gets every solved block as well.
+    progress : callable, optional
+        As in :meth:`NodeBank.solve`.
+    """
+    taxonomy = bank.taxonomy
+    n = taxonomy.n_nodes
+    gathered = {
+        C: Evidence(
+            C,
+            np.zeros((rows.n_rows, n), dtype=np.float32),
+            row_leaf,
+            np.full(n, np.nan),
+            np.full(n, np.nan),
+        )
+        for C in sorted(Cs)
+    }
+    has_rows = nodes_with_rows(bank)
+
+    def consume(nodes: IntArray, C: float, solution: BlockSolution) -> None:
+        evidence = gathered[C]
+        Z = scores_of(rows, solution.weights)
+        signs = node_targets(taxonomy, row_leaf, nodes).signs()
+        losses = np.logaddexp(0.0, -signs * Z.astype(np.float64))
+        norms = np.linalg.norm(solution.weights.astype(np.float64), axis=0)
+        evidence.objective[nodes] = C * (rows.weight @ losses) + 0.5 * norms**2
+        evidence.weight_norm[nodes] = norms
+        evidence.scores[:, nodes] = np.where(has_rows[nodes], Z, -np.inf)
+        if also is not None:
+            also(nodes, C, solution)
+
+    bank.solve(list(gathered), consume, progress=progress)
+    return list(gathered.values())
+
+
+def scores_of(rows: Rows, weights: NDArray[Any]) -> NDArray[Any]:
+    """Return θ·x for every row and every column of weights, shape (n_rows, width)."""
+    return rows.X @ weights  # type: ignore[no-any-return]
+
+
+def nodes_with_rows(bank: NodeBank) -> NDArray[np.bool_]:
+    """Return a mask of the nodes that have rows of positive weight under them."""
+    taxonomy = bank.taxonomy
+    weight = np.bincount(bank.row_leaf, weights=bank.rows.weight, minlength=taxonomy.n_nodes)
+    for nodes in taxonomy.nodes_by_level()[:0:-1]:
+        np.add.at(weight, taxonomy.parent[nodes], weight[nodes])
+    return weight > 0

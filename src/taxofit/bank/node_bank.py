@@ -1,0 +1,167 @@
+"""The bank: every node's model over the same rows, solved block by block.
+
+A bank never holds all weights. Each solved block is handed to a consumer, which takes from it what it
+needs (validation scores, pruned weights) and lets the rest go; so memory is bounded by the block.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from taxofit.bank.kernels import kernels_for
+from taxofit.bank.rows import node_targets
+from taxofit.bank.solver import SolverSettings, solve_block
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from taxofit.bank.rows import Rows
+    from taxofit.bank.solver import BlockSolution
+    from taxofit.taxonomy import Taxonomy
+
+    IntArray = NDArray[np.int32]
+    Progress = Callable[[int, int], None]
+
+__all__ = ["BankReport", "Consumer", "NodeBank"]
+
+DENSE_BLOCK_SIZE = 512  # BLAS does the threading there: few large blocks
+N_NAMES_SHOWN = 5
+
+
+class Consumer(Protocol):
+    """Takes what it needs from a solved block; called from several threads, for disjoint nodes."""
+
+    def __call__(self, nodes: IntArray, C: float, solution: BlockSolution) -> None:
+        """Take the models of ``nodes`` at ``C``."""
+
+
+@dataclass(frozen=True)
+class BankReport:
+    """What it took to solve a bank.
+
+    Attributes
+    ----------
+    n_problems : int
+        Binary problems solved: nodes times values of C.
+    n_iterations : int
+        Newton steps over all of them.
+    unconverged : tuple of (label, C)
+    """
+
+    n_problems: int
+    n_iterations: int
+    unconverged: tuple[tuple[Any, float], ...]
+
+
+class NodeBank:
+    """The one-vs-rest problems of a taxonomy's nodes over given rows.
+
+    Parameters
+    ----------
+    rows : Rows
+    taxonomy : Taxonomy
+    row_leaf : ndarray of int32, shape (n_rows,)
+        The leaf of every row, as a node.
+    settings : SolverSettings, optional
+    n_threads : int, optional
+        Blocks of sparse data solved at the same time; all cores by default. The result does not
+        depend on it.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        taxonomy: Taxonomy,
+        row_leaf: IntArray,
+        *,
+        settings: SolverSettings | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.rows = rows
+        self.taxonomy = taxonomy
+        self.row_leaf = row_leaf
+        self.settings = SolverSettings() if settings is None else settings
+        self.n_threads = 1 if not rows.is_sparse else n_threads or os.cpu_count() or 1
+        self._kernels = kernels_for(rows)
+
+    def solve(
+        self,
+        Cs: Sequence[float],
+        consume: Consumer,
+        *,
+        nodes: IntArray | None = None,
+        start: Callable[[IntArray], NDArray[Any] | None] | None = None,
+        progress: Progress | None = None,
+    ) -> BankReport:
+        """Solve nodes for every C, smallest first, each starting from the one before.
+
+        Parameters
+        ----------
+        Cs : sequence of float
+        consume : Consumer
+            Called once for each block and C.
+        nodes : ndarray of int32, optional
+            All but the root by default.
+        start : callable, optional
+            Gives the weights to begin from at the smallest C, shape (n_features, len(nodes)).
+        progress : callable, optional
+            Called with (nodes done, nodes in all) after each block.
+        """
+        nodes = np.arange(1, self.taxonomy.n_nodes, dtype=np.int32) if nodes is None else nodes
+        size = self.settings.block_size if self.rows.is_sparse else DENSE_BLOCK_SIZE
+        blocks = [nodes[k : k + size] for k in range(0, len(nodes), size)]
+
+        def solve_one(block: IntArray) -> tuple[int, list[tuple[Any, float]]]:
+            return self._solve_block(block, sorted(Cs), consume, start)
+
+        n_done, n_iterations, unconverged = 0, 0, []
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            for block, (steps, failed) in zip(blocks, pool.map(solve_one, blocks), strict=True):
+                n_done += len(block)
+                n_iterations += steps
+                unconverged += failed
+                if progress is not None:
+                    progress(n_done, len(nodes))
+        if unconverged:
+            self._warn(unconverged)
+        return BankReport(len(nodes) * len(Cs), n_iterations, tuple(unconverged))
+
+    def _solve_block(
+        self,
+        nodes: IntArray,
+        Cs: Sequence[float],
+        consume: Consumer,
+        start: Callable[[IntArray], NDArray[Any] | None] | None,
+    ) -> tuple[int, list[tuple[Any, float]]]:
+        targets = node_targets(self.taxonomy, self.row_leaf, nodes)
+        weights = None if start is None else start(nodes)
+        n_iterations, unconverged = 0, []
+        for C in Cs:
+            solution = solve_block(
+                self._kernels, targets, C * self.rows.weight, self.settings, weights
+            )
+            consume(nodes, C, solution)
+            weights = solution.weights
+            n_iterations += int(solution.n_iterations.sum())
+            failed = nodes[~solution.converged]
+            unconverged += [(self.taxonomy.labels[node], C) for node in failed]
+        return n_iterations, unconverged
+
+    def _warn(self, unconverged: list[tuple[Any, float]]) -> None:
+        shown = ", ".join(f"{label!r} (C={C:g})" for label, C in unconverged[:N_NAMES_SHOWN])
+        more = f" and {len(unconverged) - N_NAMES_SHOWN} more" * (len(unconverged) > N_NAMES_SHOWN)
+        warnings.warn(
+            f"{len(unconverged)} node models did not converge in {self.settings.max_iter} steps: "
+            f"{shown}{more}; raise max_iter, scale the features or lower C",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,133 @@
+"""Rows and binary targets as the solver wants them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from taxofit.taxonomy import Taxonomy
+
+__all__ = ["Rows", "Targets", "node_targets"]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Feature rows with the constant feature appended, and the weight of each row in the loss.
+
+    Attributes
+    ----------
+    X : ndarray of float64 or csr_array of float32, shape (n_rows, n_features)
+        Sparse data is float32, which halves the memory traffic that its products are bound by; dense
+        data is float64, where BLAS is fast and raw features can be badly scaled.
+    weight : ndarray of float64, shape (n_rows,)
+    """
+
+    X: Any
+    weight: NDArray[np.float64]
+
+    @classmethod
+    def prepare(
+        cls, X: Any, *, fit_intercept: bool = True, sample_weight: NDArray[Any] | None = None
+    ) -> Rows:
+        """Return rows from a dense array or any scipy sparse matrix."""
+        n = X.shape[0]
+        if sparse.issparse(X):
+            X = sparse.csr_array(X, dtype=np.float32)
+            X.sort_indices()
+            if fit_intercept:
+                X = _with_constant_column(X)
+        else:
+            X = np.asarray(X, dtype=np.float64)
+            X = np.hstack([X, np.ones((n, 1))]) if fit_intercept else np.ascontiguousarray(X)
+        weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return cls(X, weight)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, the constant one included."""
+        return int(self.X.shape[1])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether X is a sparse matrix."""
+        return sparse.issparse(self.X)
+
+    def take(self, rows: NDArray[np.integer[Any]]) -> Rows:
+        """Return some of the rows."""
+        return Rows(self.X[rows], self.weight[rows])
+
+
+def _with_constant_column(X: sparse.csr_array) -> sparse.csr_array:
+    """Append a column of ones, the last entry of every row, without a conversion."""
+    n, d = X.shape
+    ends = X.indptr[1:]
+    indices = np.insert(X.indices, ends, d).astype(np.int32)
+    data = np.insert(X.data, ends, np.float32(1))
+    indptr = X.indptr.astype(np.int64) + np.arange(n + 1)
+    return sparse.csr_array((data, indices, indptr), shape=(n, d + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Many binary problems over the same rows.
+
+    Row i belongs to class ``row_class[i]``, and problem b takes it as positive where
+    ``table[row_class[i], b]``. One-vs-rest nodes and the bits of an output code are both such tables,
+    and no (n_rows x n_problems) array is ever made.
+
+    Attributes
+    ----------
+    row_class : ndarray of int32, shape (n_rows,)
+    table : ndarray of int8, shape (n_classes, n_problems)
+        +1 or -1.
+    """
+
+    row_class: NDArray[np.int32]
+    table: NDArray[np.int8]
+
+    @property
+    def n_problems(self) -> int:
+        """Number of binary problems."""
+        return int(self.table.shape[1])
+
+    def n_positive(self) -> NDArray[np.int64]:
+        """Return the number of positive rows of every problem."""
+        counts = np.bincount(self.row_class, minlength=self.table.shape[0])
+        return counts @ (self.table > 0)  # type: ignore[no-any-return]
+
+    def signs(self) -> NDArray[np.int8]:
+        """Return the labels of all rows, shape (n_rows, n_problems)."""
+        return self.table[self.row_class]
+
+    def take(self, problems: NDArray[Any] | slice) -> Targets:
+        """Return some of the problems."""
+        return Targets(self.row_class, np.ascontiguousarray(self.table[:, problems]))
+
+
+def node_targets(
+    taxonomy: Taxonomy, row_leaf: NDArray[np.int32], nodes: NDArray[np.integer[Any]]
+) -> Targets:
+    """Return the one-vs-rest problems of these nodes: rows of leaves under a node are positive.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+    row_leaf : ndarray of int32, shape (n_rows,)
+        The leaf of every row, as a node.
+    nodes : ndarray of int, shape (n_problems,)
+    """
+    position = taxonomy.leaf_start[row_leaf]
+    order = np.arange(taxonomy.n_leaves)[:, None]
+    under = (order >= taxonomy.leaf_start[nodes]) & (order < taxonomy.leaf_stop[nodes])
+    return Targets(position.astype(np.int32), np.where(under, 1, -1).astype(np.int8))

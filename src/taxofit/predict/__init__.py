@@ -1,0 +1,1 @@
+"""From weights to predictions: packed node weights and the walk down the taxonomy."""

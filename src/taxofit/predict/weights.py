@@ -1,0 +1,183 @@
+"""The weights a fitted classifier keeps, in the form that walks need them.
+
+Dense rows meet a plain matrix. Sparse rows meet weights packed by parent: the children of one node side
+by side, keyed by feature, so that one pass over a row's features gives the scores of all children.
+A row's scores are summed in an order of its own, so its prediction never depends on other rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from taxofit.predict import loops
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from taxofit.taxonomy import Taxonomy
+
+    Array = NDArray[Any]
+    Coefficients = tuple[NDArray[np.float64], float]
+
+__all__ = ["DenseWeights", "NodeWeights", "PackedWeights", "prune_columns"]
+
+
+class NodeWeights(Protocol):
+    """Weights of all nodes of a taxonomy; the intercept of a node that no walk may enter is -inf."""
+
+    kind: ClassVar[str]
+    intercept: Array
+
+    def walk(self, X: Any, taxonomy: Taxonomy) -> tuple[NDArray[np.int32], Array]:
+        """Return the leaf that each row reaches, as a node, and its score there."""
+
+    def coefficients(self, node: int, taxonomy: Taxonomy) -> Coefficients:
+        """Return the weight vector, shape (n_features,), and intercept of a node."""
+
+    def to_arrays(self) -> dict[str, Array]:
+        """Return all there is to save."""
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> NodeWeights:
+        """Return weights from what was saved."""
+
+
+class _Saved:
+    """Saving of dataclasses whose fields are arrays."""
+
+    def to_arrays(self) -> dict[str, Array]:
+        return {field.name: np.asarray(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> Any:
+        return cls(**{field.name: arrays[field.name] for field in fields(cls)})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class DenseWeights(_Saved):
+    """One row of weights for every node, for dense data.
+
+    Attributes
+    ----------
+    matrix : ndarray of float64, shape (n_nodes, n_features)
+    intercept : ndarray of float64, shape (n_nodes,)
+    """
+
+    matrix: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+    kind: ClassVar[str] = "dense"
+
+    def walk(self, X: Any, taxonomy: Taxonomy) -> tuple[NDArray[np.int32], Array]:
+        X = np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+        reached = np.empty(X.shape[0], dtype=np.int32)
+        score = np.empty(X.shape[0])
+        loops.walk_dense(X, self.matrix, self.intercept, taxonomy.first_child, reached, score)
+        return reached, score
+
+    def coefficients(self, node: int, taxonomy: Taxonomy) -> Coefficients:  # noqa: ARG002
+        return self.matrix[node].copy(), float(self.intercept[node])
+
+
+@dataclass(frozen=True, eq=False)
+class PackedWeights(_Saved):
+    """Sparse weights in one block for each parent, for sparse data.
+
+    The block of parent p lists the features that any child of p weighs, ascending, and for each of
+    them the children that do.
+
+    Attributes
+    ----------
+    intercept : ndarray of float32, shape (n_nodes,)
+    block_start : ndarray of int64, shape (n_nodes + 1,)
+        The features of parent p's block are ``feature[block_start[p]:block_start[p + 1]]``.
+    feature : ndarray of int32, shape (n_listed,)
+    entry_start : ndarray of int64, shape (n_listed + 1,)
+        The weights of the f-th listed feature are ``value[entry_start[f]:entry_start[f + 1]]``.
+    child : ndarray of int32, shape (n_weights,)
+        Offset of the weighing child from its parent's first child.
+    value : ndarray of float32, shape (n_weights,)
+    n_features : ndarray of int64, shape ()
+    """
+
+    intercept: NDArray[np.float32]
+    block_start: NDArray[np.int64]
+    feature: NDArray[np.int32]
+    entry_start: NDArray[np.int64]
+    child: NDArray[np.int32]
+    value: NDArray[np.float32]
+    n_features: NDArray[np.int64]
+    kind: ClassVar[str] = "packed"
+
+    @classmethod
+    def pack(cls, columns: sparse.csc_array, intercept: Array, taxonomy: Taxonomy) -> PackedWeights:
+        """Return the packed form of weights, shape (n_features, n_nodes); the root has none."""
+        n_features, n_nodes = columns.shape
+        node = np.repeat(np.arange(n_nodes), np.diff(columns.indptr))
+        parent = taxonomy.parent[node]
+        order = np.lexsort((node, columns.indices, parent))
+        node, parent, feature = node[order], parent[order], columns.indices[order]
+        is_new = np.ones(node.size, dtype=bool)
+        is_new[1:] = (parent[1:] != parent[:-1]) | (feature[1:] != feature[:-1])
+        starts = np.flatnonzero(is_new)
+        return cls(
+            intercept=intercept.astype(np.float32),
+            block_start=np.searchsorted(parent[starts], np.arange(n_nodes + 1)).astype(np.int64),
+            feature=feature[starts].astype(np.int32),
+            entry_start=np.append(starts, node.size).astype(np.int64),
+            child=(node - taxonomy.first_child[parent]).astype(np.int32),
+            value=columns.data[order].astype(np.float32),
+            n_features=np.asarray(n_features, dtype=np.int64),
+        )
+
+    def walk(self, X: Any, taxonomy: Taxonomy) -> tuple[NDArray[np.int32], Array]:
+        X = sparse.csr_array(X)
+        reached = np.empty(X.shape[0], dtype=np.int32)
+        score = np.empty(X.shape[0], dtype=np.float32)
+        loops.walk_packed(
+            (X.indptr, X.indices, X.data.astype(np.float32, copy=False)),
+            (self.block_start, self.feature, self.entry_start, self.child, self.value),
+            self.intercept,
+            taxonomy.first_child,
+            reached,
+            score,
+        )
+        return reached, score
+
+    def coefficients(self, node: int, taxonomy: Taxonomy) -> Coefficients:
+        coefficients = np.zeros(int(self.n_features))
+        parent = int(taxonomy.parent[node])
+        if parent >= 0:
+            listed = slice(self.block_start[parent], self.block_start[parent + 1])
+            sizes = np.diff(self.entry_start)[listed]
+            first = self.entry_start[listed.start]
+            entries = slice(first, first + sizes.sum())
+            mine = self.child[entries] == node - taxonomy.first_child[parent]
+            coefficients[np.repeat(self.feature[listed], sizes)[mine]] = self.value[entries][mine]
+        return coefficients, float(self.intercept[node])
+
+
+def prune_columns(weights: Array, share: float) -> sparse.csc_array:
+    """Return weights without the entries that are too small to matter.
+
+    Of a column θ with d entries, those below ``share`` · ‖θ‖ / √d are dropped. Together they have a norm
+    of at most ``share`` · ‖θ‖, so no score θ·x changes by more than ``share`` · ‖θ‖ · ‖x‖.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (n_features, width)
+    share : float
+        0 drops nothing but zeros.
+
+    Examples
+    --------
+    >>> prune_columns(np.array([[3.0], [0.1], [4.0]]), share=0.05).toarray().ravel().tolist()
+    [3.0, 0.0, 4.0]
+    """
+    cutoff = share * np.sqrt(np.square(weights, dtype=np.float64).mean(axis=0))
+    return sparse.csc_array(np.where(np.abs(weights) > cutoff, weights, 0))

@@ -1,0 +1,143 @@
+"""Choosing C and the flattening together, on validation rows that are scored once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from taxofit.bank.siblings import sibling_objectives
+from taxofit.flattening import Choice, Judge
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from taxofit.bank.evidence import Evidence
+    from taxofit.bank.node_bank import NodeBank
+    from taxofit.flattening import Flattening
+    from taxofit.taxonomy import Taxonomy
+
+__all__ = ["C_GRID", "Selection", "Selector", "evidence_table"]
+
+C_GRID = tuple(10.0**k for k in range(-3, 4))
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """A flattening and the C it goes with.
+
+    Attributes
+    ----------
+    C : float
+    choice : Choice
+    score : float
+        Validation macro-F1 of the choice.
+    evidence : Evidence
+        At this C.
+    """
+
+    C: float
+    choice: Choice
+    score: float
+    evidence: Evidence
+
+
+class Selector:
+    """Puts strategies before the same evidence.
+
+    Parameters
+    ----------
+    bank : NodeBank
+        The bank over the training rows that the evidence came from.
+    evidence : sequence of Evidence
+        One for each C, smallest first.
+    """
+
+    def __init__(self, bank: NodeBank, evidence: Sequence[Evidence]) -> None:
+        self.taxonomy = bank.taxonomy
+        self.evidence = evidence
+        occurring = np.union1d(bank.row_leaf, evidence[0].row_leaf)
+        self._judges = [Judge(self.taxonomy, e, occurring) for e in evidence]
+        self._difficulty = cache(lambda C: sibling_objectives(bank, C))
+
+    def select(self, strategy: Flattening) -> Selection:
+        """Return the best C and flattening; of equal scores the smaller C, then fewer removals."""
+        best: Selection | None = None
+        for evidence, judge in zip(self.evidence, self._judges, strict=True):
+            choice = strategy.choose(self.taxonomy, evidence, judge, self._difficulty)
+            score = judge(choice.removed)
+            if best is None or score > best.score:
+                best = Selection(evidence.C, choice, score, evidence)
+        assert best is not None  # noqa: S101  (evidence is never empty)
+        return best
+
+
+def evidence_table(
+    taxonomy: Taxonomy,
+    choice: Choice,
+    n_rows: NDArray[np.int64],
+    evidence: Evidence | None = None,
+) -> pd.DataFrame:
+    """Return one line per node but the root: what is known of it and what became of it.
+
+    Columns: ``label``, ``level``, ``is_leaf``, ``rows`` (training rows under it), ``objective`` (f* on
+    the validation rows), ``margin`` (1/‖θ‖), ``difficulty`` (what the strategy compared, f* or its own),
+    ``threshold``, ``removed`` and ``why``. NaN where nothing was measured.
+    """
+    import pandas as pd
+
+    n = taxonomy.n_nodes
+    unknown = np.full(n, np.nan)
+    objective = unknown if evidence is None else evidence.objective
+    norm = unknown if evidence is None else evidence.weight_norm
+    threshold = unknown if choice.threshold is None else choice.threshold
+    difficulty = objective if choice.difficulty is None else choice.difficulty
+    table = pd.DataFrame(
+        {
+            "label": _object_array(taxonomy.labels),
+            "level": taxonomy.level,
+            "is_leaf": taxonomy.is_leaf,
+            "rows": n_rows,
+            "objective": objective,
+            "margin": np.divide(1.0, norm, out=np.full(n, np.inf), where=~(norm == 0)),
+            "difficulty": difficulty,
+            "threshold": threshold,
+            "removed": choice.removed,
+            "why": _reasons(taxonomy, choice, difficulty, threshold),
+        }
+    )
+    return table.iloc[1:].reset_index(drop=True)
+
+
+def _reasons(
+    taxonomy: Taxonomy,
+    choice: Choice,
+    difficulty: NDArray[np.float64],
+    threshold: NDArray[np.float64],
+) -> list[str]:
+    reasons = []
+    for node in range(taxonomy.n_nodes):
+        if taxonomy.is_leaf[node]:
+            reasons.append("kept: leaves are never removed")
+        elif not choice.removed[node]:
+            measured = np.isfinite(difficulty[node]) and np.isfinite(threshold[node])
+            compared = f" {difficulty[node]:.4g} ≤ {threshold[node]:.4g}" if measured else ""
+            reasons.append(f"kept{compared}")
+        elif np.isfinite(threshold[node]):
+            sign = ">" if difficulty[node] > threshold[node] else "≥"
+            compared = f"{difficulty[node]:.4g} {sign} {threshold[node]:.4g}"
+            reasons.append(f"removed: {choice.reason}, {compared}")
+        else:
+            reasons.append(f"removed: {choice.reason}")
+    return reasons
+
+
+def _object_array(values: Sequence[Any]) -> NDArray[np.object_]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
