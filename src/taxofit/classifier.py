@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -23,6 +23,7 @@ from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.rows import Rows
 from taxofit.bank.solver import SolverSettings
 from taxofit.bank.split import split_rows
+from taxofit.datasets.features import TextEncoder
 from taxofit.errors import DataError, TaxonomyError
 from taxofit.methods import flattening_named
 from taxofit.predict.weights import DenseWeights, PackedWeights, prune_columns
@@ -65,6 +66,10 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     C : float or "auto", default "auto"
         Weight of the loss against the regularisation, one for all nodes. ``"auto"`` takes the best of
         0.001, 0.01, … 1000 on validation rows, by macro-F1 and together with the flattening.
+    encoder : str or transformer, optional
+        For texts: ``"words"``, ``"pairs"`` (words and word pairs), ``"chars"`` (words and character
+        n-grams), or any transformer of :mod:`taxofit.datasets`. It is fitted on the rows given to
+        :meth:`fit`, kept in ``encoder_`` and saved with the model, which then predicts from texts.
     fit_intercept : bool, default True
         Append a constant feature 1, regularised like the others.
     tol : float, default 1e-4
@@ -97,6 +102,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Labels of the leaves that can be predicted: those with training rows.
     validation_score_ : float
         Macro-F1 of the choice on the validation rows; NaN where none were needed.
+    encoder_ : transformer or None
     weights_ : NodeWeights
         Packed weights of the nodes of ``taxonomy_``; see :meth:`node_coef`.
     n_features_in_, feature_names_in_
@@ -119,6 +125,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         flattening: str | Flattening = "global-inf",
         C: float | Literal["auto"] = "auto",
+        encoder: Any = None,
         fit_intercept: bool = True,
         tol: float = 1e-4,
         max_iter: int = 100,
@@ -129,6 +136,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.taxonomy = taxonomy
         self.flattening = flattening
         self.C = C
+        self.encoder = encoder
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
@@ -158,7 +166,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Called with (stage, done, in all) as nodes are solved.
         """
         self._check_parameters()
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = self._encode(X, fit=True)
         y = _check_labels(y, X.shape[0])
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         taxonomy, row_leaf = self._resolve(y)
@@ -173,6 +181,18 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._refit(taxonomy, rows, row_leaf, choice, C, warm, progress)
         self._describe(taxonomy, row_leaf, choice, selection)
         return self
+
+    def _encode(self, X: Any, *, fit: bool = False) -> Any:
+        """Return X as numbers, dense or CSR."""
+        if fit:
+            self.encoder_ = _new_encoder(self.encoder)
+            if self.encoder_ is not None:
+                self.encoder_.fit(X)
+        if self.encoder_ is not None:
+            X = self.encoder_.transform(X)
+        return validate_data(
+            self, X, reset=fit, accept_sparse="csr", dtype=[np.float64, np.float32]
+        )
 
     def _check_parameters(self) -> None:
         if self.C != "auto" and not (np.isscalar(self.C) and self.C > 0):  # type: ignore[operator]
@@ -215,7 +235,11 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return what to remove and at which C, from validation rows where they are needed."""
         needs_validation = self.C == "auto" or strategy.needs_evidence
         if not needs_validation or rows.n_rows < 2:
-            choice = strategy.choose(taxonomy, None, None) if not needs_validation else _nothing(taxonomy)
+            choice = (
+                strategy.choose(taxonomy, None, None)
+                if not needs_validation
+                else _nothing(taxonomy)
+            )
             return None, choice, 1.0 if self.C == "auto" else float(self.C), None
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
@@ -330,8 +354,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _walk(self, X: Any) -> tuple[IntArray, NDArray[Any]]:
         check_is_fitted(self, "weights_")
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-        return self.weights_.walk(X, self.taxonomy_)
+        return self.weights_.walk(self._encode(X), self.taxonomy_)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the share of rows whose leaf is found; labels the taxonomy lacks count as errors."""
@@ -373,7 +396,9 @@ class _WarmStart:
     share: float = 0.3
 
     def keep(self, nodes: IntArray, C: float, solution: BlockSolution) -> None:
-        pruned = prune_columns(solution.weights, self.share if solution.weights.shape[0] > 2048 else 0.0)
+        pruned = prune_columns(
+            solution.weights, self.share if solution.weights.shape[0] > 2048 else 0.0
+        )
         self.columns.setdefault(C, {})[int(nodes[0])] = (nodes, pruned)
 
     def start_at(self, C: float, n_nodes: int) -> Callable[[IntArray], NDArray[Any]]:
@@ -403,6 +428,13 @@ def _placed_columns(
 
 def _nothing(taxonomy: Taxonomy) -> Choice:
     return flattening_named("td-lr").choose(taxonomy, None, None)
+
+
+def _new_encoder(encoder: Any) -> Any:
+    """Return an unfitted encoder of one's own, or None."""
+    if isinstance(encoder, str):
+        return TextEncoder(features=encoder)
+    return None if encoder is None else clone(encoder)
 
 
 def _stage(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:

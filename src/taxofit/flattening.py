@@ -82,9 +82,7 @@ class Judge:
         Leaves over which F1 is averaged: those that occur in training or validation rows.
     """
 
-    def __init__(
-        self, taxonomy: Taxonomy, evidence: Evidence, classes: NDArray[np.int32]
-    ) -> None:
+    def __init__(self, taxonomy: Taxonomy, evidence: Evidence, classes: NDArray[np.int32]) -> None:
         self._taxonomy, self._evidence, self._classes = taxonomy, evidence, classes
         self._known: dict[bytes, float] = {}
 
@@ -208,6 +206,7 @@ class GlobalINF:
 
     def choose(self, taxonomy, evidence, judge, difficulty=None) -> Choice:  # noqa: ANN001, ARG002
         """Return the nodes above the threshold."""
+
         def at(psi: float) -> Choice:
             threshold = np.full(taxonomy.n_nodes, global_threshold(evidence.objective, psi))
             return _above(taxonomy, evidence, threshold, psi)

@@ -1,8 +1,9 @@
-"""The names under which the paper's methods go, on the command line and in results."""
+"""The names under which the paper's methods go, on the command line, in results and in models."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from taxofit.flattening import (
     FlattenAll,
@@ -16,7 +17,7 @@ from taxofit.flattening import (
 if TYPE_CHECKING:
     from taxofit.flattening import Flattening
 
-__all__ = ["FLATTENINGS", "flattening_named"]
+__all__ = ["FLATTENINGS", "flattening_from_json", "flattening_named", "flattening_to_json"]
 
 FLATTENINGS: dict[str, Flattening] = {
     "td-lr": KeepAll(),
@@ -27,6 +28,10 @@ FLATTENINGS: dict[str, Flattening] = {
     "level-inf": LevelINF(),
     "global-inf": GlobalINF(),
     "lr": FlattenAll(),
+}
+_STRATEGIES: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (KeepAll, FlattenAll, FlattenLevels, MaxMargin, LevelINF, GlobalINF)
 }
 
 
@@ -46,7 +51,33 @@ def flattening_named(flattening: Flattening | str) -> Flattening:
             )
         return flattening
     if flattening not in FLATTENINGS:
-        raise ValueError(
-            f"unknown flattening {flattening!r}; choose from {', '.join(FLATTENINGS)}"
-        )
+        raise ValueError(f"unknown flattening {flattening!r}; choose from {', '.join(FLATTENINGS)}")
     return FLATTENINGS[flattening]
+
+
+def flattening_to_json(flattening: Flattening | str) -> str | dict[str, Any]:
+    """Return a name, or the class and parameters of a strategy of ours, for JSON.
+
+    Examples
+    --------
+    >>> flattening_to_json(GlobalINF(psi=0.5))
+    {'strategy': 'GlobalINF', 'psi': 0.5}
+    """
+    if isinstance(flattening, str):
+        return flattening
+    name = type(flattening).__name__
+    if name not in _STRATEGIES:
+        raise TypeError(f"{name} is not one of taxofit's strategies")
+    return {"strategy": name, **asdict(flattening)}  # type: ignore[call-overload]
+
+
+def flattening_from_json(saved: str | dict[str, Any]) -> Flattening | str:
+    """Return what :func:`flattening_to_json` was given."""
+    if isinstance(saved, str):
+        return saved
+    parameters = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in saved.items()
+        if key != "strategy"
+    }
+    return _STRATEGIES[saved["strategy"]](**parameters)  # type: ignore[no-any-return]

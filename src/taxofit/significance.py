@@ -130,8 +130,8 @@ def wilcoxon_test(
     """Return whether A's and B's per-class F1 differ, by Wilcoxon's signed-rank test.
 
     Classes with equal F1 are dropped. A class that never occurs in ``y_true`` has F1 = 0 under
-    both, so it makes no difference whether it is counted. Whether the p-value is exact (few classes)
-    or a normal approximation is left to scipy.
+    both, so it makes no difference whether it is counted. Whether the p-value is exact (few
+    classes) or a normal approximation is left to scipy.
 
     Parameters
     ----------

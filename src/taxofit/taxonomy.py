@@ -189,11 +189,17 @@ class Taxonomy:
 
     @classmethod
     def from_parents(
-        cls, parents: ArrayLike | Mapping[Label, Label], labels: Sequence[Label] | None = None
+        cls,
+        parents: ArrayLike | Mapping[Label, Label],
+        labels: Sequence[Label] | None = None,
+        *,
+        names: Sequence[Label] | None = None,
+        has_virtual_root: bool = False,
     ) -> Taxonomy:
         """Return the taxonomy in which ``parents[i]`` is the parent of node i (-1: none).
 
-        A mapping from label to parent's label (None: no parent) works as well.
+        A mapping from label to parent's label (None: no parent) works as well. Names are the labels
+        unless given; ``has_virtual_root`` says that the one node without a parent is no category.
 
         Examples
         --------
@@ -220,7 +226,10 @@ class Taxonomy:
         repeated = [label for label, n in Counter(labels).items() if n > 1]
         if repeated:
             raise TaxonomyError(f"labels must be unique; {_shown(repeated)} occur more than once")
-        return _assemble(array, labels, labels)
+        names = labels if names is None else tuple(names)
+        if len(names) != array.size:
+            raise TaxonomyError(f"{array.size} parents but {len(names)} names; give one for each")
+        return _assemble(array, labels, names, has_virtual_root)
 
     @classmethod
     def _from_parent_mapping(cls, parents: Mapping[Label, Label]) -> Taxonomy:

@@ -68,7 +68,12 @@ def hessian_product(
     sample_weight: ArrayLike | None = None,
 ) -> Array:
     """Return (I + C Xᵀ D X) v at θ, with D the rows' σ(m)(1 - σ(m)), shape (d,)."""
-    theta, v, y, X = np.asarray(theta, np.float64), np.asarray(v, np.float64), np.asarray(y), _matrix(X)
+    theta, v, y, X = (
+        np.asarray(theta, np.float64),
+        np.asarray(v, np.float64),
+        np.asarray(y),
+        _matrix(X),
+    )
     m = y * (X @ theta)
     curvature = _sigmoid(m) * _sigmoid(-m) * _weights(sample_weight, y)
     return v + C * (X.T @ (curvature * (X @ v)))  # type: ignore[no-any-return]

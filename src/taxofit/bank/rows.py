@@ -45,7 +45,9 @@ class Rows:
         else:
             X = np.asarray(X, dtype=np.float64)
             X = np.hstack([X, np.ones((n, 1))]) if fit_intercept else np.ascontiguousarray(X)
-        weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = (
+            np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        )
         return cls(X, weight)
 
     @property

@@ -37,4 +37,3 @@ def walk_scores(
     reached = np.empty(scores.shape[0], dtype=np.int32)
     loops.walk_scores(scores, taxonomy.first_child, column, reached)
     return reached
-

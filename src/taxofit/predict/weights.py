@@ -40,6 +40,9 @@ class NodeWeights(Protocol):
     def coefficients(self, node: int, taxonomy: Taxonomy) -> Coefficients:
         """Return the weight vector, shape (n_features,), and intercept of a node."""
 
+    def check(self, taxonomy: Taxonomy, n_features: int) -> None:
+        """Raise ValueError where arrays from outside do not fit each other or the taxonomy."""
+
     def to_arrays(self) -> dict[str, Array]:
         """Return all there is to save."""
 
@@ -83,6 +86,11 @@ class DenseWeights(_Saved):
     def coefficients(self, node: int, taxonomy: Taxonomy) -> Coefficients:  # noqa: ARG002
         return self.matrix[node].copy(), float(self.intercept[node])
 
+    def check(self, taxonomy: Taxonomy, n_features: int) -> None:
+        _check_array("matrix", self.matrix, np.float64, (taxonomy.n_nodes, n_features))
+        _check_array("intercept", self.intercept, np.float64, (taxonomy.n_nodes,))
+        _check_walkable(self.intercept, taxonomy)
+
 
 @dataclass(frozen=True, eq=False)
 class PackedWeights(_Saved):
@@ -102,7 +110,7 @@ class PackedWeights(_Saved):
     child : ndarray of int32, shape (n_weights,)
         Offset of the weighing child from its parent's first child.
     value : ndarray of float32, shape (n_weights,)
-    n_features : ndarray of int64, shape ()
+    n_features : ndarray of int64, shape (1,)
     """
 
     intercept: NDArray[np.float32]
@@ -132,7 +140,7 @@ class PackedWeights(_Saved):
             entry_start=np.append(starts, node.size).astype(np.int64),
             child=(node - taxonomy.first_child[parent]).astype(np.int32),
             value=columns.data[order].astype(np.float32),
-            n_features=np.asarray(n_features, dtype=np.int64),
+            n_features=np.array([n_features], dtype=np.int64),
         )
 
     def walk(self, X: Any, taxonomy: Taxonomy) -> tuple[NDArray[np.int32], Array]:
@@ -150,7 +158,7 @@ class PackedWeights(_Saved):
         return reached, score
 
     def coefficients(self, node: int, taxonomy: Taxonomy) -> Coefficients:
-        coefficients = np.zeros(int(self.n_features))
+        coefficients = np.zeros(int(self.n_features[0]))
         parent = int(taxonomy.parent[node])
         if parent >= 0:
             listed = slice(self.block_start[parent], self.block_start[parent + 1])
@@ -160,6 +168,52 @@ class PackedWeights(_Saved):
             mine = self.child[entries] == node - taxonomy.first_child[parent]
             coefficients[np.repeat(self.feature[listed], sizes)[mine]] = self.value[entries][mine]
         return coefficients, float(self.intercept[node])
+
+    def check(self, taxonomy: Taxonomy, n_features: int) -> None:
+        n_listed, n_weights = self.feature.size, self.value.size
+        _check_array("intercept", self.intercept, np.float32, (taxonomy.n_nodes,))
+        _check_array("block_start", self.block_start, np.int64, (taxonomy.n_nodes + 1,))
+        _check_array("feature", self.feature, np.int32, (n_listed,))
+        _check_array("entry_start", self.entry_start, np.int64, (n_listed + 1,))
+        _check_array("child", self.child, np.int32, (n_weights,))
+        _check_array("value", self.value, np.float32, (n_weights,))
+        _check_array("n_features", self.n_features, np.int64, (1,))
+        _check_starts("block_start", self.block_start, n_listed)
+        _check_starts("entry_start", self.entry_start, n_weights)
+        if int(self.n_features[0]) != n_features:
+            raise ValueError(f"weights are for {self.n_features[0]} features, not {n_features}")
+        if n_listed and not 0 <= self.feature.min() <= self.feature.max() < n_features:
+            raise ValueError("weights name features that there are not")
+        n_children = np.repeat(np.diff(taxonomy.first_child), np.diff(self.block_start))
+        n_siblings = np.repeat(n_children, np.diff(self.entry_start))
+        if ((self.child < 0) | (self.child >= n_siblings)).any():
+            raise ValueError("weights name children that there are not")
+        _check_walkable(self.intercept, taxonomy)
+
+
+def _check_array(name: str, array: Array, dtype: type, shape: tuple[int, ...]) -> None:
+    if array.dtype != dtype or array.shape != shape:
+        raise ValueError(
+            f"{name} should be {np.dtype(dtype)} of shape {shape}, "
+            f"not {array.dtype} of shape {array.shape}"
+        )
+
+
+def _check_starts(name: str, starts: Array, total: int) -> None:
+    if starts[0] != 0 or starts[-1] != total or (np.diff(starts) < 0).any():
+        raise ValueError(f"{name} does not ascend from 0 to {total}")
+
+
+def _check_walkable(intercept: Array, taxonomy: Taxonomy) -> None:
+    """Every node a walk can be at must have a child that it can go to."""
+    if np.isnan(intercept).any() or np.isposinf(intercept).any():
+        raise ValueError("intercepts are not numbers")
+    open_nodes = np.isfinite(intercept)
+    reachable = np.zeros(taxonomy.n_nodes, dtype=bool)
+    np.logical_or.at(reachable, taxonomy.parent[1:], open_nodes[1:])
+    stuck = open_nodes & ~reachable & ~taxonomy.is_leaf
+    if stuck.any() or not reachable[0]:
+        raise ValueError("some internal nodes have no child with a model")
 
 
 def prune_columns(weights: Array, share: float) -> sparse.csc_array:

@@ -1,0 +1,73 @@
+"""From files to rows with labels: svmlight, ARFF, tables, hierarchies, and made-up data."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from taxofit.datasets.arff import read_arff
+    from taxofit.datasets.benchmarks import BENCHMARKS, data_folder, load_benchmark
+    from taxofit.datasets.catalogue import make_shop_catalogue
+    from taxofit.datasets.dataset import Dataset
+    from taxofit.datasets.features import (
+        ColumnScaler,
+        CountEncoder,
+        TextEncoder,
+        encoder_from_state,
+    )
+    from taxofit.datasets.hierarchy import read_hierarchy
+    from taxofit.datasets.svmlight import SvmlightRows, read_svmlight
+    from taxofit.datasets.synthetic import make_taxonomy_classification
+    from taxofit.datasets.table_chunks import TableChunk, iter_table
+    from taxofit.datasets.tables import from_frame, read_table
+
+_HOME = {
+    "BENCHMARKS": "benchmarks",
+    "ColumnScaler": "features",
+    "CountEncoder": "features",
+    "Dataset": "dataset",
+    "SvmlightRows": "svmlight",
+    "TableChunk": "table_chunks",
+    "TextEncoder": "features",
+    "data_folder": "benchmarks",
+    "encoder_from_state": "features",
+    "from_frame": "tables",
+    "iter_table": "table_chunks",
+    "load_benchmark": "benchmarks",
+    "make_shop_catalogue": "catalogue",
+    "make_taxonomy_classification": "synthetic",
+    "read_arff": "arff",
+    "read_hierarchy": "hierarchy",
+    "read_svmlight": "svmlight",
+    "read_table": "tables",
+}
+
+__all__ = [
+    "BENCHMARKS",
+    "ColumnScaler",
+    "CountEncoder",
+    "Dataset",
+    "SvmlightRows",
+    "TableChunk",
+    "TextEncoder",
+    "data_folder",
+    "encoder_from_state",
+    "from_frame",
+    "iter_table",
+    "load_benchmark",
+    "make_shop_catalogue",
+    "make_taxonomy_classification",
+    "read_arff",
+    "read_hierarchy",
+    "read_svmlight",
+    "read_table",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  (PEP 562: whatever the name stands for)
+    if name not in _HOME:
+        raise AttributeError(f"module 'taxofit.datasets' has no attribute {name!r}")
+    return getattr(import_module(f"taxofit.datasets.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,145 @@
+"""Opening files: gzip unpacked on the way, encodings found out, every failure a DataError."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import zlib
+from contextlib import contextmanager
+from os import PathLike, fspath
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
+
+from taxofit.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    FilePath = str | PathLike[str]
+
+__all__ = ["MAX_LINE_BYTES", "bounded_lines", "find_encoding", "open_bytes", "text_lines"]
+
+MAX_LINE_BYTES = 64 * 2**20  # a longer line is a damaged or foreign file, not data
+BLOCK_BYTES = 2**20
+GZIP_MAGIC = b"\x1f\x8b"
+FALLBACK_ENCODING = "latin-1"  # decodes any byte; what old exports mostly are
+
+
+@contextmanager
+def open_bytes(path: FilePath) -> Iterator[IO[bytes]]:
+    """Open a file to read its bytes, unpacked if it is gzip, whatever its name ends with.
+
+    Examples
+    --------
+    >>> import gzip, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "packed")
+    ...     _ = file.write_bytes(gzip.compress(b"inside"))
+    ...     with open_bytes(file) as handle:
+    ...         handle.read()
+    b'inside'
+    """
+    try:
+        with Path(path).open("rb") as raw:
+            is_gzip = raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+            raw.seek(0)
+            if is_gzip:
+                with gzip.open(raw) as unpacked:
+                    yield cast("IO[bytes]", unpacked)
+            else:
+                yield raw
+    except FileNotFoundError:
+        raise DataError(f"no such file: {fspath(path)}") from None
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise DataError(f"{fspath(path)}: damaged gzip file ({error}); fetch it again") from None
+    except OSError as error:
+        raise DataError(f"{fspath(path)}: cannot be read ({error.strerror or error})") from None
+
+
+def find_encoding(path: FilePath) -> tuple[str, tuple[str, ...]]:
+    """Return the encoding of a text file and notes on what was assumed.
+
+    A byte-order mark decides; without one the file is UTF-8 if all of it is, else Latin-1 with a
+    note that says so.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "plain.txt")
+    ...     _ = file.write_bytes("Kürbis".encode())
+    ...     find_encoding(file)
+    ('utf-8-sig', ())
+    """
+    with open_bytes(path) as handle:
+        block = handle.read(BLOCK_BYTES)
+        if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return "utf-16", ()
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        n_before = 0
+        try:
+            while block:
+                decoder.decode(block)
+                n_before += len(block)
+                block = handle.read(BLOCK_BYTES)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start : error.start + 1].hex()
+            note = (
+                f"{fspath(path)} is not UTF-8 (byte 0x{byte} near offset "
+                f"{n_before + error.start}); read as {FALLBACK_ENCODING}, pass encoding= to choose"
+            )
+            return FALLBACK_ENCODING, (note,)
+    return "utf-8-sig", ()
+
+
+def text_lines(path: FilePath, encoding: str | None = None) -> Iterator[str]:
+    """Yield the lines of a text file with their ends, none of them over 64 MB.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "two.txt")
+    ...     _ = file.write_bytes(b"one" + bytes([10]) + b"two")
+    ...     [line.strip() for line in text_lines(file)]
+    ['one', 'two']
+    """
+    if encoding is None:
+        encoding = find_encoding(path)[0]
+    with open_bytes(path) as handle:
+        try:
+            text = io.TextIOWrapper(handle, encoding=encoding, newline="")
+        except LookupError:
+            raise DataError(f"unknown encoding {encoding!r}; Python's names are meant") from None
+        with text:
+            yield from bounded_lines(text, fspath(path))
+
+
+def bounded_lines(text: io.TextIOWrapper, name: str) -> Iterator[str]:
+    """Yield the lines of an open text file; an overlong or undecodable one is a DataError.
+
+    Examples
+    --------
+    >>> import io
+    >>> list(bounded_lines(io.TextIOWrapper(io.BytesIO(b"one")), "note.txt"))
+    ['one']
+    """
+    number = 0
+    while True:
+        number += 1
+        try:
+            line = text.readline(MAX_LINE_BYTES + 1)
+        except UnicodeError as error:
+            raise DataError(
+                f"{name}:{number}: not {text.encoding} text ({error}); pass the right encoding="
+            ) from None
+        if len(line) > MAX_LINE_BYTES:
+            raise DataError(
+                f"{name}:{number}: a line of more than {MAX_LINE_BYTES // 2**20} MB; "
+                f"is this a text file?"
+            )
+        if not line:
+            return
+        yield line

@@ -1,0 +1,148 @@
+"""From what a table says about labels to a taxonomy and one of its labels for every row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from taxofit.datasets.table_chunks import is_missing
+from taxofit.errors import DataError, TaxonomyError
+from taxofit.taxonomy import Taxonomy, clean_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    Path = tuple[Hashable, ...]
+
+__all__ = ["guess_path_separator", "labels_in", "labels_of_paths", "paths_of_levels", "split_path"]
+
+PATH_SEPARATORS = (" > ", ">", "::", "|", "/", ";")
+
+
+def guess_path_separator(values: Iterable[str]) -> str | None:
+    """Return the separator that most of these paths have, None where there is none at all.
+
+    Examples
+    --------
+    >>> guess_path_separator(["Home > Toys/Games", "Pets > Fish", "Pets"])
+    ' > '
+    >>> guess_path_separator(["ham", "spam"]) is None
+    True
+    """
+    distinct = set(values)
+    counts = [sum(separator in value for value in distinct) for separator in PATH_SEPARATORS]
+    best = int(np.argmax(counts))
+    return PATH_SEPARATORS[best] if counts[best] else None
+
+
+def split_path(value: str, separator: str | None) -> Path:
+    """Return the names in a path, stripped; an empty one before the first separator is ignored.
+
+    Examples
+    --------
+    >>> split_path("/Home/Toys/", "/")
+    ('Home', 'Toys', '')
+    """
+    if separator is None:
+        return (value.strip(),)
+    names = tuple(name.strip() for name in value.split(separator))
+    return names[1:] if len(names) > 1 and not names[0] else names
+
+
+def paths_of_levels(columns: Sequence[Sequence[Hashable]]) -> list[Path]:
+    """Return a path a row from one column a level; missing values are empty names.
+
+    Examples
+    --------
+    >>> paths_of_levels([["Home", "Pets"], ["Toys", None]])
+    [('Home', 'Toys'), ('Pets', '')]
+    """
+    return [
+        tuple(
+            "" if is_missing(name) else name.strip() if isinstance(name, str) else name
+            for name in row
+        )
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def labels_of_paths(
+    paths: Sequence[Path], taxonomy: Taxonomy | None, *, locate: Callable[[int], str]
+) -> tuple[NDArray[Any], Taxonomy]:
+    """Return the label of each row's path, and the taxonomy: that given, or that of the paths.
+
+    Examples
+    --------
+    >>> labels_of_paths([("Home", "Toys"), ("Pets", "Fish")], None, locate="row {}".format)
+    (array(['Toys', 'Fish'], dtype=object), Taxonomy(5 nodes, 2 leaves, depth 2))
+    """
+    cleaned: dict[Path, Path] = {}
+    for row, path in enumerate(paths):
+        if path not in cleaned:
+            if all(is_missing(name) for name in path):
+                raise DataError(f"{locate(row)}: the label is empty; every row needs one")
+            try:
+                cleaned[path] = clean_path(path)
+            except TaxonomyError as error:
+                raise DataError(f"{locate(row)}: {error}") from None
+    if taxonomy is None:
+        taxonomy = Taxonomy.from_paths(cleaned.values())
+    return _labels([cleaned[path] for path in paths], taxonomy, locate), taxonomy
+
+
+def labels_in(
+    values: Sequence[Hashable],
+    taxonomy: Taxonomy,
+    separator: str | None,
+    *,
+    locate: Callable[[int], str],
+) -> NDArray[Any]:
+    """Return the label of each row's value, which may be a label of the taxonomy or a path.
+
+    Examples
+    --------
+    >>> taxonomy = Taxonomy.from_paths([("Home", "Toys"), ("Pets", "Fish")])
+    >>> labels_in(["Fish", "Home > Toys"], taxonomy, " > ", locate="row {}".format)
+    array(['Fish', 'Toys'], dtype=object)
+    """
+    has_integers = any(isinstance(label, int) for label in taxonomy.labels)
+    meant: dict[Hashable, Hashable] = {}
+    for row, value in enumerate(values):
+        if value in meant:
+            continue
+        if is_missing(value):
+            raise DataError(f"{locate(row)}: the label is empty; every row needs one")
+        label: Hashable = value.strip() if isinstance(value, str) else value
+        if isinstance(label, str) and label not in taxonomy:
+            if has_integers and label.lstrip("-").isdecimal():
+                label = int(label)
+            elif separator is not None and separator in label:
+                label = split_path(label, separator)
+        meant[value] = label
+    return _labels([meant[value] for value in values], taxonomy, locate)
+
+
+def _labels(
+    meant: Sequence[Hashable], taxonomy: Taxonomy, locate: Callable[[int], str]
+) -> NDArray[Any]:
+    """Canonical labels; the first unknown one is a DataError that says how many rows have one."""
+    unknown = {}
+    for label in dict.fromkeys(meant):
+        try:
+            taxonomy.node_of(label)
+        except TaxonomyError as error:
+            unknown[label] = error
+    if unknown:
+        row = next(row for row, label in enumerate(meant) if label in unknown)
+        n_rows = sum(n for label, n in Counter(meant).items() if label in unknown)
+        raise DataError(
+            f"{locate(row)}: {unknown[meant[row]]} ({n_rows} of {len(meant)} rows have labels "
+            f"that are not in the taxonomy)"
+        )
+    labels = np.empty(len(meant), dtype=object)
+    labels[:] = [taxonomy.labels[node] for node in taxonomy.nodes_of(meant)]
+    return labels
