@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -100,6 +101,8 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The threshold parameter, where the strategy has one.
     classes_ : ndarray
         Labels of the leaves that can be predicted: those with training rows.
+    n_iter_ : int
+        Newton steps that the last fit took, over all nodes.
     validation_score_ : float
         Macro-F1 of the choice on the validation rows; NaN where none were needed.
     encoder_ : transformer or None
@@ -195,7 +198,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _check_parameters(self) -> None:
-        if self.C != "auto" and not (np.isscalar(self.C) and self.C > 0):  # type: ignore[operator]
+        if self.C != "auto" and not (isinstance(self.C, Real) and self.C > 0):
             raise ValueError(f"C must be a positive number or 'auto', but is {self.C!r}")
         if self.prune not in ("auto", "none"):
             raise ValueError(f"prune must be 'auto' or 'none', but is {self.prune!r}")
@@ -294,14 +297,14 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             else:
                 columns[int(nodes[0])] = (place[nodes], prune_columns(weights, share))
 
-        bank.solve(
+        report = bank.solve(
             [C],
             consume,
             nodes=solvable,
             start=None if warm is None else warm.start_at(C, taxonomy.n_nodes),
             progress=_stage(progress, "Fitting nodes"),
         )
-        self.taxonomy_, self.C_ = repaired, C
+        self.taxonomy_, self.C_, self.n_iter_ = repaired, C, report.n_iterations
         self.weights_: NodeWeights
         if matrix is not None:
             self.weights_ = DenseWeights(matrix, intercept)
@@ -344,7 +347,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of the leaf that each row reaches, shape (n_rows,)."""
-        return self.classes_[self._class_of_node[self._walk(X)[0]]]  # type: ignore[no-any-return]
+        return self.predict_with_score(X)[0]
 
     def predict_with_score(self, X: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Return labels and how sure the leaf's own model is: σ(θ·x), between 0 and 1."""

@@ -62,7 +62,7 @@ class Taxonomy:
     >>> from taxofit import Taxonomy
     >>> t = Taxonomy.from_paths([("Home", "Kitchen", "Kettles"), ("Home", "Garden"), ("Pets", "Fish")])
     >>> t
-    Taxonomy(6 nodes, 3 leaves, depth 3)
+    Taxonomy(7 nodes, 3 leaves, depth 3)
     >>> t.leaves
     ('Kettles', 'Garden', 'Fish')
     >>> t.flatten(["Kitchen"]).children_of("Home")
@@ -372,8 +372,10 @@ class Taxonomy:
     def nodes_of(self, labels: ArrayLike | Sequence[Label]) -> IntArray:
         """Return the nodes with these labels or paths, shape (len(labels),).
 
-        A two-dimensional array has one path a row, one column a level.
+        A two-dimensional array or a data frame has one path a row, one column a level.
         """
+        if hasattr(labels, "to_numpy"):  # iterating over a frame would give its column names
+            labels = labels.to_numpy()
         listed = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)  # type: ignore[arg-type]
         found: dict[Label, int] = {}
         nodes = np.empty(len(listed), dtype=np.int32)

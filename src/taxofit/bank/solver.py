@@ -29,7 +29,7 @@ SUFFICIENT_DECREASE = 1e-4
 MAX_HALVINGS = 40
 # A column whose expected decrease is below this share of its objective is at its minimum as far as
 # float32 margins can tell; the gradient rule alone could ask for more than their rounding allows.
-RELATIVE_DECREASE = 1e-9
+RELATIVE_DECREASE = 1e-10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,11 +186,12 @@ class _State:
         """
         self._XP = XP = self.kernels.margins(P)
         ww, wp, pp = _dots(W, W), _dots(W, P), _dots(P, P)
+        rounding = np.finfo(Z.dtype).eps * objective
         step = np.where(slope < 0, 1.0, 0.0)
         for _ in range(MAX_HALVINGS):
             trial = self.kernels.losses(Z + step.astype(Z.dtype) * XP, targets, self.cost)
             trial += 0.5 * (ww + 2 * step * wp + step**2 * pp)
-            enough = trial <= objective + SUFFICIENT_DECREASE * step * slope + 1e-12 * objective
+            enough = trial <= objective + SUFFICIENT_DECREASE * step * slope + rounding
             if enough.all():
                 break
             step = np.where(enough, step, 0.5 * step)

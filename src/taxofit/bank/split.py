@@ -45,7 +45,8 @@ def split_rows(
     fraction : float
     seed : int
     """
-    keys = _mixed(_row_keys(X) + _mixed(row_class.astype(np.uint64) + np.uint64(seed) * GOLDEN))
+    salt = np.uint64(seed * int(GOLDEN) % 2**64)  # numpy's scalars warn where they wrap around
+    keys = _mixed(_row_keys(X) + _mixed(row_class.astype(np.uint64) + salt))
     distinct, group = np.unique(keys, return_inverse=True)
     mass = np.bincount(group, weights=weight, minlength=distinct.size)
     middle = np.cumsum(mass) - 0.5 * mass

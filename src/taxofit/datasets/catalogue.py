@@ -70,7 +70,7 @@ Sports | boxes | Sports > Water sports > Tackle boxes | tackle, fishing, bait
 Sports | brushes | Sports > Water sports > Board brushes | surf wax, boat, hull
 Sports | bottles | Gifts > Gift sports bottles | steel, insulated, shaker
 Sports | mats | Clearance > Clearance exercise mats | exercise, yoga, stretching
-Sports | bags | Seasonal > Beach bags | beach, swimming, wet
+Sports | bags | Sports > Water sports > Dry bags | dry, kayak, swimming
 Baby | mats | Baby > Changing > Changing mats | changing, wipe clean, play
 Baby | boxes | Baby > Changing > Nappy boxes | nappy, wipes, nursery
 Baby | brushes | Baby > Bathing > Baby brushes | hair, cradle cap, bath
@@ -151,6 +151,7 @@ P_OWN_WORD = 0.5  # the title has a word of the group's own: 'oven' gloves
 P_FOR_DEPARTMENT = 0.75  # the title says whom it is for
 P_SALES_WORD = 0.15  # the title of a product in a bad category says so
 P_MISSPELT = 0.05
+N_LEAST_MISSPELT = 5  # letters; nobody could read a shorter title
 P_DESCRIPTION = 0.85  # the other rows are short
 P_ASTRAY = 0.02  # a person put the product into another group of its department
 
@@ -323,7 +324,7 @@ def _describe(group: _Group, rng: np.random.Generator) -> tuple[str, str]:
         for (probability, joint, words), drawn in zip(parts, chance, strict=True)
         if drawn < probability
     )
-    if rng.random() < P_MISSPELT:
+    if rng.random() < P_MISSPELT and len(title) > N_LEAST_MISSPELT:
         title = _misspell(title, rng)
     description = ""
     if rng.random() < P_DESCRIPTION:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["SyntheticProblem", "make_taxonomy_classification"]
 
 # Found by a scan at two seeds a setting, then checked over ten, with logistic regression per node
-# at C = 1. With less of a row topical, shorter rows or wider topics, a node of level 2 that cannot be
-# fitted ends with small weights, and its f* falls below that of a sound one.
+# at C = 1. With less of a row topical, shorter rows or wider topics, a node of level 2 that cannot
+# be fitted ends with small weights, and its f* falls below that of a sound one.
 MEAN_WORDS_PER_ROW = 60
 TOPICAL_SHARE = 0.75  # of a row's words, at class_separation 1; the rest is background
 TOPIC_SIZE = 6  # words of a concept
@@ -108,7 +108,8 @@ def make_taxonomy_classification(
     class_size_exponent : float
         The r-th largest class has a share of rows that goes with r ** -exponent; 0 is balanced.
     n_inconsistent : int
-        Number of planted nodes, spread over the internal levels; 0 or at least 2.
+        Number of planted nodes, spread over the internal levels; 0, or at least 2 and at most about
+        half of the internal nodes.
     class_separation : float
         Scales how much of a row its concepts make up; smaller is harder.
     random_state : int
@@ -185,13 +186,13 @@ def _plant(
     concepts = np.arange(np.prod(shape))
     planted: list[tuple[int, int]] = []
     internal_levels = range(1, len(shape))
-    shares = _split(n_inconsistent, len(internal_levels))
+    shares = _split(n_inconsistent, shape)
     is_sound = np.ones(1, dtype=bool)
     for level, share in zip(internal_levels, shares, strict=True):
         width = shape[level - 1]
         spoilt = np.zeros((is_sound.size, width), dtype=bool)
         parents = rng.permutation(np.flatnonzero(is_sound))
-        for parent, size in zip(parents, _group_sizes(share, width, parents.size), strict=False):
+        for parent, size in zip(parents, _group_sizes(share, parents.size), strict=False):
             group = np.sort(rng.choice(width, size, replace=False))
             spoilt[parent, group] = True
             _deal_children(concepts, shape, level, parent * width + group)
@@ -200,31 +201,40 @@ def _plant(
     return concepts, sorted(planted)
 
 
-def _split(total: int, n_levels: int) -> list[int]:
-    """Planted nodes per level: as even as may be, nowhere exactly one."""
-    if total == 1 or (total and not n_levels):
+def _split(total: int, shape: tuple[int, ...]) -> list[int]:
+    """Return the planted nodes per internal level: as even as may be, nowhere exactly one.
+
+    At most half of the nodes under sound parents are planted, so that sound ones remain to compare
+    with and to plant below.
+    """
+    if total < 0 or total == 1:
         raise DataError(
-            "n_inconsistent must be 0, or at least 2 with two levels or more, because a node can "
-            f"only trade children with another; it is {total}"
+            "n_inconsistent must be 0 or at least 2, because a node can only trade children with "
+            f"another; it is {total}"
         )
-    shares = [0] * n_levels
-    for pair in range(total // 2):
-        shares[-1 - pair % n_levels] += 2
-    if total % 2:
-        shares[-1] += 1
+    room, n_sound = [], 1
+    for width in shape[:-1]:
+        room.append(n_sound * width // 2)
+        n_sound = n_sound * width - room[-1]
+    shares = [0] * len(room)
+    for _ in range(total // 2):
+        fits = [level for level in range(len(room)) if room[level] >= shares[level] + 2]
+        if fits:  # the emptiest level, the deepest of these
+            shares[min(reversed(fits), key=shares.__getitem__)] += 2
+    odd_fits = [level for level in range(len(room)) if 2 <= shares[level] < room[level]]
+    if total % 2 and odd_fits:
+        shares[odd_fits[-1]] += 1
+    if sum(shares) < total:
+        raise DataError(
+            f"n_inconsistent is too large: it is {total}, and a tree with fan-out {shape} has room "
+            f"for {sum(shares)}"
+        )
     return shares
 
 
-def _group_sizes(share: int, width: int, n_parents: int) -> list[int]:
-    """Sizes of the groups of siblings that make up a level's share, each 2 to width."""
-    if share == 0:
-        return []
+def _group_sizes(share: int, n_parents: int) -> list[int]:
+    """Return the sizes of a level's groups of siblings, pairs where there are parents enough."""
     n_groups = min(share // 2, n_parents)
-    if share > n_groups * width:
-        raise DataError(
-            f"n_inconsistent is too large: a level has {n_parents} sound parents of {width} "
-            f"children each to plant {share} nodes under"
-        )
     return [share // n_groups + (group < share % n_groups) for group in range(n_groups)]
 
 
@@ -298,7 +308,7 @@ def _level_weights(depth: int) -> FloatArray:
     weight = np.full(depth, MIDDLE_WEIGHT)
     weight[0] = TOP_WEIGHT
     weight[-1] = LEAF_WEIGHT
-    return weight / weight.sum()
+    return np.asarray(weight / weight.sum())
 
 
 def _facet_share(level: int, depth: int) -> float:
@@ -311,7 +321,8 @@ def _facet_share(level: int, depth: int) -> float:
 def _zipf_ranks(n: int, decay: float, size: int, rng: np.random.Generator) -> IntArray:
     """Draws from 0 … n - 1 with probability that goes with (rank + 1) ** -decay."""
     cumulative = np.cumsum(np.arange(1, n + 1) ** -decay)
-    return np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
+    ranks = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
+    return np.asarray(ranks, dtype=np.int64)
 
 
 def _tf_idf(row: NDArray[np.int32], word: NDArray[np.int32], shape: tuple[int, int]) -> csr_matrix:

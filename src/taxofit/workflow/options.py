@@ -1,0 +1,145 @@
+"""What a person can ask of ``fit``: names, defaults, and what goes with which format.
+
+This module is read before anything heavy is imported, so that ``taxofit --help`` answers at once.
+Tests hold its names and defaults against those of the library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from taxofit.errors import DataError
+
+__all__ = ["FEATURES", "FORMATS", "INTERNAL_LABELS", "METHODS", "SCALES", "FitOptions"]
+
+METHODS = ("td-lr", "tlf", "blf", "mlf", "mta", "level-inf", "global-inf", "lr")
+FEATURES = ("words", "pairs", "chars")
+FORMATS = ("auto", "table", "svmlight", "arff")
+SCALES = ("none", "max")
+INTERNAL_LABELS = ("error", "drop")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """How to read a file and what to train on it; the defaults are those of the command line.
+
+    Attributes
+    ----------
+    text, numeric : tuple of str
+        Columns of a table that hold texts, or numbers.
+    label_path : str, optional
+        The column that holds the label of each row as a path.
+    levels : tuple of str
+        Instead: one column a level, top first.
+    separator : str, optional
+        Between the names of a path; guessed by default.
+    hierarchy : str, optional
+        A file with the taxonomy.
+    format : str
+        One of ``FORMATS``; ``"auto"`` looks at the file's name and, where that is not enough, at its
+        first line.
+    ignore_features : tuple of int
+        Ids to skip in svmlight files.
+    raw : bool
+        Take the numbers of svmlight files as they are; else they are counts, turned into tf-idf.
+    scale : {"none", "max"}
+        ``"max"`` divides each column of numbers by its largest absolute value in the training rows.
+    internal_labels : {"error", "drop"}
+        What becomes of rows that are labelled with an internal node.
+    encoding, delimiter : str, optional
+        Of text tables; guessed by default.
+    method : str
+        One of ``METHODS``.
+    C : str
+        A positive number or ``"auto"``.
+    features : str
+        One of ``FEATURES``: what is counted in texts.
+    seed : int
+
+    Examples
+    --------
+    >>> FitOptions(text=("title",), label_path="category").regularisation
+    'auto'
+    >>> FitOptions(method="best").check()
+    Traceback (most recent call last):
+        ...
+    taxofit.errors.DataError: method must be one of td-lr, tlf, ... but is 'best'
+    """
+
+    text: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    label_path: str | None = None
+    levels: tuple[str, ...] = ()
+    separator: str | None = None
+    hierarchy: str | None = None
+    format: str = "auto"
+    ignore_features: tuple[int, ...] = ()
+    raw: bool = False
+    scale: str = "none"
+    internal_labels: str = "error"
+    encoding: str | None = None
+    delimiter: str | None = None
+    method: str = "global-inf"
+    C: str = "auto"
+    features: str = "words"
+    seed: int = 0
+
+    @property
+    def regularisation(self) -> float | str:
+        """C as a number, or ``"auto"``."""
+        if self.C == "auto":
+            return "auto"
+        try:
+            value = float(self.C)
+        except ValueError:
+            value = float("nan")
+        if not 0 < value < float("inf"):
+            raise DataError(f"C must be a positive number or 'auto', but is {self.C!r}")
+        return value
+
+    def check(self) -> None:
+        """Raise a DataError that names the first option whose value is not one of its choices."""
+        for name, value, choices in (
+            ("method", self.method, METHODS),
+            ("features", self.features, FEATURES),
+            ("format", self.format, FORMATS),
+            ("scale", self.scale, SCALES),
+            ("internal-labels", self.internal_labels, INTERNAL_LABELS),
+        ):
+            if value not in choices:
+                raise DataError(f"{name} must be one of {', '.join(choices)}, but is {value!r}")
+        if not 0 <= self.seed < 2**32:
+            raise DataError(f"seed must be a number from 0 to 2^32 - 1, but is {self.seed}")
+        _ = self.regularisation
+
+    def check_for(self, format: str, file: str) -> None:  # noqa: A002  (the option's name)
+        """Raise a DataError where options do not go with the format of the file."""
+        if format == "table":
+            if not (self.text or self.numeric):
+                raise DataError(
+                    f"{file}: which columns are the features? Name them with --text or --numeric; "
+                    f"`taxofit info {file}` lists the columns"
+                )
+            if self.label_path is None and not self.levels:
+                raise DataError(
+                    f"{file}: which column is the label? Name it with --path, or one column per "
+                    f"level with --level; `taxofit info {file}` lists the columns"
+                )
+            return
+        for option, given in (
+            ("--text", self.text),
+            ("--numeric", self.numeric),
+            ("--path", self.label_path),
+            ("--level", self.levels),
+        ):
+            if given:
+                raise DataError(
+                    f"{file}: {option} names columns of a table, but this is read as {format}; "
+                    f"leave it out, or say --format table"
+                )
+        if format == "svmlight" and self.hierarchy is None:
+            raise DataError(
+                f"{file}: svmlight files have no taxonomy in them; give its file with --hierarchy"
+            )
+        if format == "arff" and self.hierarchy is not None:
+            raise DataError(f"{file}: the header of an ARFF file is its taxonomy; drop --hierarchy")

@@ -1,0 +1,269 @@
+"""How the rows of a file are read: decided once, when a model is fitted, and kept with the model."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+
+from taxofit.datasets import (
+    iter_table,
+    read_arff,
+    read_hierarchy,
+    read_svmlight,
+    read_table,
+)
+from taxofit.datasets.files import text_lines
+from taxofit.datasets.label_paths import guess_path_separator, paths_of_levels, split_path
+from taxofit.errors import DataError, ModelError, TaxonomyError
+from taxofit.taxonomy import Taxonomy, clean_path
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Mapping
+
+    from taxofit.datasets import Dataset
+    from taxofit.datasets.dataset import InternalLabels
+    from taxofit.workflow.options import FitOptions
+
+__all__ = ["Source", "format_of", "read_for_fit"]
+
+SUFFIXES = {
+    ".csv": "table",
+    ".tsv": "table",
+    ".tab": "table",
+    ".parquet": "table",
+    ".pq": "table",
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".arff": "arff",
+}
+SVMLIGHT_LINE = re.compile(r"\S+(?:\s*,\s*\S+)*(?:\s+[0-9]+:\S+)+(?:\s*#.*)?")
+N_LABELS_SHOWN = 3
+
+
+def format_of(file: str) -> str:
+    """Return ``"table"``, ``"svmlight"`` or ``"arff"``, from the file's name or its first line.
+
+    Examples
+    --------
+    >>> format_of("products.csv.gz"), format_of("images.arff")
+    ('table', 'arff')
+    """
+    suffixes = [suffix.lower() for suffix in Path(file).suffixes if suffix.lower() != ".gz"]
+    if suffixes and suffixes[-1] in SUFFIXES:
+        return SUFFIXES[suffixes[-1]]
+    for line in text_lines(file):
+        stripped = line.strip()
+        if stripped and not stripped.startswith(("#", "%")):
+            if stripped.lower().startswith("@relation"):
+                return "arff"
+            return "svmlight" if SVMLIGHT_LINE.fullmatch(stripped) else "table"
+    raise DataError(f"{file}: the file is empty")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Everything needed to read further files as the training file was read.
+
+    Attributes
+    ----------
+    format : {"table", "svmlight", "arff"}
+    text, numeric, label_path, levels, separator, encoding, delimiter, ignore_features, internal_labels
+        As in `FitOptions`, the separator no longer to be guessed.
+    has_hierarchy : bool
+        Whether the taxonomy came from a file of its own; a label it lacks is then an error.
+    feature_ids : tuple of int, optional
+        The svmlight feature behind each column.
+    """
+
+    format: str
+    text: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    label_path: str | None = None
+    levels: tuple[str, ...] = ()
+    separator: str | None = None
+    encoding: str | None = None
+    delimiter: str | None = None
+    ignore_features: tuple[int, ...] = ()
+    internal_labels: str = "error"
+    has_hierarchy: bool = False
+    feature_ids: tuple[int, ...] | None = None
+
+    @classmethod
+    def from_options(cls, options: FitOptions, file: str) -> Self:
+        """Return how this file is to be read; a DataError where options contradict one another."""
+        format = format_of(file) if options.format == "auto" else options.format  # noqa: A001
+        options.check_for(format, file)
+        shared = {field.name for field in fields(cls)} & {field.name for field in fields(options)}
+        values = {name: getattr(options, name) for name in shared}
+        return cls(**values | {"format": format, "has_hierarchy": options.hierarchy is not None})
+
+    def to_notes(self) -> dict[str, Any]:
+        """Return what `from_notes` needs, for JSON; only what differs from the defaults."""
+        kept = {field.name: field.default for field in fields(self)}
+        return {name: value for name, value in asdict(self).items() if value != kept[name]}
+
+    @classmethod
+    def from_notes(cls, notes: Mapping[str, Any], folder: str) -> Self:
+        """Return the source that a model's notes describe."""
+        if "source" not in notes:
+            raise ModelError(
+                f"{folder} was saved from Python and does not say how to read files; use "
+                f"taxofit.load_model there, or train it with `taxofit fit`"
+            )
+        try:
+            saved = {
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in notes["source"].items()
+            }
+            return cls(**saved)
+        except (TypeError, AttributeError) as error:
+            raise ModelError(f"{folder}: the notes on its columns are damaged ({error})") from None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a table that hold features."""
+        return self.text or self.numeric
+
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        """The columns of a table that hold labels."""
+        return self.levels if self.label_path is None else (self.label_path,)
+
+    # ------------------------------------------------------------------ rows without labels
+
+    def iter_features(self, file: str) -> Iterator[Any]:
+        """Yield X in chunks, each row of the file once and in order; labels are not looked at."""
+        if self.format == "table":
+            chunks = iter_table(
+                file, self.columns, encoding=self.encoding, delimiter=self.delimiter
+            )
+            for chunk in chunks:
+                yield chunk.texts(self.text) if self.text else chunk.numbers(self.numeric)
+        elif self.format == "svmlight":
+            yield self._read_svmlight(file).X
+        else:
+            yield read_arff(file, internal_labels="keep").X
+
+    # ------------------------------------------------------------------ rows with labels
+
+    def read_labelled(self, file: str, taxonomy: Taxonomy | None) -> Dataset:
+        """Return the rows with their labels.
+
+        Without a taxonomy it is made from the paths. With one, labels that it lacks are added to it
+        where it was itself made from training rows: such rows are errors of the model, and dropping
+        them would flatter it.
+        """
+        if self.format == "svmlight":
+            if taxonomy is None:
+                raise DataError(f"{file}: svmlight files have no taxonomy in them")
+            rows = self._read_svmlight(file)
+            return rows.to_dataset(taxonomy, internal_labels=self._internal_labels)
+        if self.format == "arff":
+            return self._read_arff(file, taxonomy)
+        internal_labels, notes = self._internal_labels, ()
+        if taxonomy is not None and not self.has_hierarchy:
+            taxonomy, notes = self._with_new_labels(file, taxonomy)
+            internal_labels = "keep" if notes else internal_labels
+        dataset = read_table(
+            file,
+            text=self.text,
+            numeric=self.numeric,
+            label_path=self.label_path,
+            levels=self.levels,
+            separator=self.separator,
+            taxonomy=taxonomy,
+            internal_labels=internal_labels,
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+        )
+        return replace(dataset, notes=(*dataset.notes, *notes))
+
+    def with_separator(self, file: str, taxonomy: Taxonomy | None) -> tuple[Source, tuple[str, ...]]:
+        """Return the source with its separator found out, and a note on the guess."""
+        if self.format != "table" or self.label_path is None or self.separator is not None:
+            return self, ()
+        values = {value for value in self._labels(file) if isinstance(value, str)}
+        if taxonomy is not None:
+            values = {value for value in values if value.strip() not in taxonomy}
+        separator = guess_path_separator(values)
+        if separator is None:
+            return self, ()
+        note = f"paths in {self.label_path!r} are split at {separator!r} (guessed)"
+        return replace(self, separator=separator), (note,)
+
+    @property
+    def _internal_labels(self) -> InternalLabels:
+        return cast("InternalLabels", self.internal_labels)
+
+    def _read_svmlight(self, file: str) -> Any:  # noqa: ANN401  (SvmlightRows, imported lazily)
+        return read_svmlight(
+            file,
+            ignore_features=self.ignore_features,
+            compact=self.feature_ids is None,
+            feature_ids=None if self.feature_ids is None else np.asarray(self.feature_ids),
+        )
+
+    def _read_arff(self, file: str, taxonomy: Taxonomy | None) -> Dataset:
+        dataset = read_arff(file, internal_labels=self._internal_labels)
+        if taxonomy is None:
+            return dataset
+        for label in dict.fromkeys(dataset.y.tolist()):
+            try:
+                taxonomy.node_of(label)
+            except TaxonomyError as error:
+                raise DataError(f"{file}: {error}; is this the model's data?") from None
+        return replace(dataset, taxonomy=taxonomy)
+
+    def _labels(self, file: str) -> Iterator[Hashable]:
+        """Yield what the label columns say, row by row: a value, or a path of one per level."""
+        chunks = iter_table(
+            file, self.label_columns, encoding=self.encoding, delimiter=self.delimiter
+        )
+        for chunk in chunks:
+            if self.label_path is None:
+                yield from paths_of_levels([chunk.columns[level] for level in self.levels])
+            else:
+                yield from chunk.columns[self.label_path]
+
+    def _with_new_labels(
+        self, file: str, taxonomy: Taxonomy
+    ) -> tuple[Taxonomy, tuple[str, ...]]:
+        """Return the taxonomy with the paths of this file that it lacks, and a note on them."""
+        new: dict[tuple[Hashable, ...], None] = {}
+        for value in dict.fromkeys(self._labels(file)):
+            path = split_path(value, self.separator) if isinstance(value, str) else value
+            if value in taxonomy or path in taxonomy or not isinstance(path, tuple):
+                continue
+            try:
+                new[clean_path(path)] = None
+            except TaxonomyError:
+                continue  # read_table says which line it is on
+        if not new:
+            return taxonomy, ()
+        shown = ", ".join(repr(" > ".join(map(str, path))) for path in list(new)[:N_LABELS_SHOWN])
+        more = f" and {len(new) - N_LABELS_SHOWN} more" * (len(new) > N_LABELS_SHOWN)
+        note = f"{len(new)} labels are unknown to the model and count as errors: {shown}{more}"
+        return Taxonomy.from_paths([*taxonomy.to_paths(), *new]), (note,)
+
+
+def read_for_fit(file: str, options: FitOptions) -> tuple[Dataset, Source]:
+    """Return the training rows, and how to read further files like them."""
+    source = Source.from_options(options, file)
+    taxonomy = None
+    if options.hierarchy is not None:
+        taxonomy = read_hierarchy(options.hierarchy)
+    source, notes = source.with_separator(file, taxonomy)
+    if source.format == "svmlight":
+        assert taxonomy is not None  # noqa: S101  (check_for saw to it)
+        rows = source._read_svmlight(file)  # noqa: SLF001  (the same file's class)
+        dataset = rows.to_dataset(taxonomy, internal_labels=options.internal_labels)
+        return dataset, replace(source, feature_ids=tuple(rows.feature_ids.tolist()))
+    dataset = source.read_labelled(file, taxonomy) if taxonomy is None else source.read_labelled(
+        file, taxonomy
+    )
+    return replace(dataset, notes=(*notes, *dataset.notes)), source
