@@ -328,9 +328,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.removed_ = tuple(taxonomy.labels[node] for node in np.flatnonzero(choice.removed))
         self.psi_ = choice.psi
         self.validation_score_ = float("nan") if selection is None else selection.score
-        n_rows = np.bincount(row_leaf, minlength=taxonomy.n_nodes)
-        for nodes in taxonomy.nodes_by_level()[:0:-1]:
-            np.add.at(n_rows, taxonomy.parent[nodes], n_rows[nodes])
+        n_rows = taxonomy.totals(np.bincount(row_leaf, minlength=taxonomy.n_nodes))
         evidence = None if selection is None else selection.evidence
         self.evidence_ = evidence_table(taxonomy, choice, n_rows, evidence)
         self._set_classes()

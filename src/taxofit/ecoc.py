@@ -394,9 +394,7 @@ class HierarchicalECOC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not used.size:
             raise DataError("all sample weights are zero; at least one row must count")
         self.taxonomy_, row_leaf = _leaves_of_rows(self.taxonomy, y)
-        rows = Rows.prepare(
-            X[used], fit_intercept=self.fit_intercept, sample_weight=weight[used]
-        )
+        rows = Rows.prepare(X[used], fit_intercept=self.fit_intercept, sample_weight=weight[used])
         place = self.taxonomy_.leaf_start[row_leaf[used]]
         seen, row_class = np.unique(place, return_inverse=True)
         leaves = self.taxonomy_.leaf_order[seen]
@@ -464,14 +462,15 @@ class HierarchicalECOC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings = SolverSettings(tol=self.tol, max_iter=self.max_iter)
         return CodeLearner(rows, row_class, code, settings=settings, n_threads=self.n_jobs)
 
-    def decision_function(self, X: Any) -> NDArray[Any]:
+    def bit_margins(self, X: Any) -> NDArray[Any]:
         """Return the margins of all bits, shape (n_rows, n_bits_)."""
         check_is_fitted(self, "coef_")
         return self._checked(X) @ self.coef_.T + self.intercept_  # type: ignore[no-any-return]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of the nearest codeword for each row, shape (n_rows,)."""
-        return self.classes_[decode(self.decision_function(X), self.code_)]  # type: ignore[no-any-return]
+        nearest = decode(self.bit_margins(X), self.code_)
+        return self.classes_[nearest]  # type: ignore[no-any-return]
 
     def __sklearn_tags__(self) -> Any:  # noqa: PLW3201  (scikit-learn's name)
         tags = super().__sklearn_tags__()

@@ -1,8 +1,6 @@
-"""The taxonomy: an immutable tree of labelled nodes, kept as arrays.
+"""The taxonomy: an immutable tree of labelled nodes.
 
-Nodes are integers in breadth-first order: the root is 0, a parent comes before its children, and the
-children of one node are consecutive. So a subtree is described by a few integers and every walk over
-the tree is array arithmetic, level by level. People see labels; arrays hold nodes.
+People see labels; arrays hold nodes, integers in breadth-first order (see :mod:`taxofit.tree`).
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from taxofit.errors import TaxonomyError
+from taxofit.tree import Tree, breadth_first, renumbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -32,35 +31,30 @@ ROOT_LABEL = "<root>"
 N_SHOWN = 5  # how many offenders an error message lists
 
 
-class Taxonomy:
+class Taxonomy(Tree):
     """A tree of labelled nodes that never changes; build one with a ``from_`` method.
 
     Every node has a *label*, unique and hashable, and a *name*. They are the same thing except in a
-    taxonomy made from paths where one name occurs in several places: there the label of each such node
-    is its path joined with ``' > '``. Wherever a label is asked for, the full path (a tuple of names)
-    will do.
+    taxonomy made from paths where one name occurs in several places: there the label of each such
+    node is its path joined with ``' > '``. Wherever a label is asked for, the full path (a tuple of
+    names) will do.
+
+    A taxonomy is a :class:`~taxofit.tree.Tree` with labels: array attributes such as ``parent`` and
+    ``level`` and methods on nodes are documented there.
 
     Attributes
     ----------
     labels, names : tuple
         Label and name of every node.
-    parent : ndarray of int32, shape (n_nodes,)
-        Parent of every node; -1 for the root, which is node 0.
-    level : ndarray of int32, shape (n_nodes,)
-        Distance from the root.
-    first_child : ndarray of int32, shape (n_nodes + 1,)
-        The children of node p are ``range(first_child[p], first_child[p + 1])``.
-    leaf_order : ndarray of int32, shape (n_leaves,)
-        The leaves in depth-first order, in which the leaves under any node are consecutive.
-    leaf_start, leaf_stop : ndarray of int32, shape (n_nodes,)
-        The leaves under node n are ``leaf_order[leaf_start[n]:leaf_stop[n]]``.
     has_virtual_root : bool
         Whether the root was added here to join several tops; then it is not part of any path.
 
     Examples
     --------
     >>> from taxofit import Taxonomy
-    >>> t = Taxonomy.from_paths([("Home", "Kitchen", "Kettles"), ("Home", "Garden"), ("Pets", "Fish")])
+    >>> t = Taxonomy.from_paths(
+    ...     [("Home", "Kitchen", "Kettles"), ("Home", "Garden"), ("Pets", "Fish")]
+    ... )
     >>> t
     Taxonomy(7 nodes, 3 leaves, depth 3)
     >>> t.leaves
@@ -69,29 +63,13 @@ class Taxonomy:
     ('Kettles', 'Garden')
     """
 
-    __slots__ = (
-        "_index",
-        "_path_index",
-        "first_child",
-        "has_virtual_root",
-        "labels",
-        "leaf_order",
-        "leaf_start",
-        "leaf_stop",
-        "level",
-        "names",
-        "parent",
-    )
+    __slots__ = ("_index", "_path_index", "has_virtual_root", "labels", "names")
 
     labels: tuple[Label, ...]
     names: tuple[Label, ...]
-    parent: IntArray
-    level: IntArray
-    first_child: IntArray
-    leaf_order: IntArray
-    leaf_start: IntArray
-    leaf_stop: IntArray
     has_virtual_root: bool
+    _index: dict[Label, int]
+    _path_index: dict[tuple[int, Label], int] | None
 
     def __init__(self) -> None:
         raise TypeError(
@@ -281,36 +259,9 @@ class Taxonomy:
     # ------------------------------------------------------------------ what it is made of
 
     @property
-    def n_nodes(self) -> int:
-        """Number of nodes, the root included."""
-        return len(self.labels)
-
-    @property
-    def n_leaves(self) -> int:
-        """Number of leaves."""
-        return len(self.leaf_order)
-
-    @property
-    def depth(self) -> int:
-        """Level of the deepest leaf; the root has level 0."""
-        return int(self.level[-1])
-
-    @property
     def root(self) -> Label:
         """Label of the root."""
         return self.labels[0]
-
-    @property
-    def is_leaf(self) -> BoolArray:
-        """Mask of the leaves over nodes."""
-        return self.first_child[1:] == self.first_child[:-1]
-
-    @property
-    def is_internal(self) -> BoolArray:
-        """Mask of the internal nodes over nodes; the root is not one of them."""
-        mask = ~self.is_leaf
-        mask[0] = False
-        return mask
 
     @property
     def leaves(self) -> tuple[Label, ...]:
@@ -413,10 +364,6 @@ class Taxonomy:
             node = child
         return node
 
-    def children(self, node: int) -> range:
-        """Return the children of a node, as nodes."""
-        return range(int(self.first_child[node]), int(self.first_child[node + 1]))
-
     def children_of(self, label: Label) -> tuple[Label, ...]:
         """Return the labels of a node's children, in the taxonomy's order."""
         return tuple(self.labels[child] for child in self.children(self.node_of(label)))
@@ -450,36 +397,6 @@ class Taxonomy:
             names.append(self.names[0])
         return tuple(reversed(names))
 
-    def ancestors(self, nodes: ArrayLike) -> IntArray:
-        """Return each node's ancestors by level, itself included, shape (n, depth + 1).
-
-        Column k holds the ancestor at level k, -1 below the node's own level.
-        """
-        nodes = np.atleast_1d(np.asarray(nodes, dtype=np.int32))
-        table = np.full((nodes.size, self.depth + 1), -1, dtype=np.int32)
-        current = nodes.copy()
-        for level in range(self.depth, -1, -1):
-            here = self.level[current] == level
-            table[here, level] = current[here]
-            if level:
-                current[here] = self.parent[current[here]]
-        return table
-
-    def common_ancestors(self, a: ArrayLike, b: ArrayLike) -> IntArray:
-        """Return the lowest common ancestor of each pair of nodes."""
-        a, b = (np.atleast_1d(np.asarray(x, dtype=np.int32)).copy() for x in (a, b))
-        while (apart := a != b).any():
-            climb_a = apart & (self.level[a] >= self.level[b])
-            climb_b = apart & (self.level[b] >= self.level[a])
-            a[climb_a], b[climb_b] = self.parent[a[climb_a]], self.parent[b[climb_b]]
-        return a
-
-    def distances(self, a: ArrayLike, b: ArrayLike) -> IntArray:
-        """Return the length of the undirected path between each pair of nodes."""
-        a, b = np.atleast_1d(np.asarray(a)), np.atleast_1d(np.asarray(b))
-        meeting = self.common_ancestors(a, b)
-        return self.level[a] + self.level[b] - 2 * self.level[meeting]
-
     def distance(self, a: Label, b: Label) -> int:
         """Return the number of edges on the undirected path between two labels.
 
@@ -495,8 +412,8 @@ class Taxonomy:
     def flatten(self, labels: Iterable[Label]) -> Taxonomy:
         """Return the taxonomy without these internal nodes; their children go to their parents.
 
-        The children of a removed node stand where it stood among its siblings. Which leaves lie under
-        a surviving node never changes, and the order of the labels does not matter.
+        The children of a removed node stand where it stood among its siblings. Which leaves lie
+        under a surviving node never changes, and the order of the labels does not matter.
 
         Examples
         --------
@@ -534,26 +451,12 @@ class Taxonomy:
             raise TaxonomyError(
                 f"{self.labels[node]!r} is {what} and cannot be flattened; only internal nodes can"
             )
-        anchor = np.arange(self.n_nodes, dtype=np.int32)  # nearest survivor at or above a node
-        for nodes in self.nodes_by_level()[1:]:
-            gone = nodes[remove[nodes]]
-            anchor[gone] = anchor[self.parent[gone]]
-        survivors = np.argsort(self._preorder(), kind="stable")
-        survivors = survivors[~remove[survivors]]
-        position = np.full(self.n_nodes, -1)
-        position[survivors] = np.arange(survivors.size)
-        parent = np.full(survivors.size, -1)
-        parent[1:] = position[anchor[self.parent[survivors[1:]]]]
-        order = _breadth_first(parent)
-        kept = survivors[order].astype(np.int32)
-        rank = np.empty(order.size, dtype=np.int64)
-        rank[order] = np.arange(order.size)
-        parent = np.where(parent[order] < 0, -1, rank[parent[order]])
+        parent, kept = self.removal(remove)
         flattened = _assemble(
             parent,
             tuple(self.labels[node] for node in kept),
             tuple(self.names[node] for node in kept),
-            virtual_root=self.has_virtual_root,
+            self.has_virtual_root,
         )
         return flattened, kept
 
@@ -564,23 +467,6 @@ class Taxonomy:
         become the 88 that the paper counts.
         """
         return self.without(self.is_internal & (np.diff(self.first_child) == 1))[0]
-
-    def nodes_by_level(self) -> list[IntArray]:
-        """Return the nodes of each level, the root's first."""
-        bounds = np.searchsorted(self.level, np.arange(self.depth + 2))
-        nodes = np.arange(self.n_nodes, dtype=np.int32)
-        return [nodes[bounds[k] : bounds[k + 1]] for k in range(self.depth + 1)]
-
-    def _preorder(self) -> NDArray[np.int64]:
-        """Position of every node in depth-first order, parents first."""
-        n_below = np.ones(self.n_nodes, dtype=np.int64)
-        levels = self.nodes_by_level()
-        for nodes in levels[:0:-1]:
-            np.add.at(n_below, self.parent[nodes], n_below[nodes])
-        position = np.zeros(self.n_nodes, dtype=np.int64)
-        for nodes in levels[1:]:
-            position[nodes] = _running_start(self, nodes, n_below, position) + 1
-        return position
 
     # ------------------------------------------------------------------ leaving
 
@@ -681,90 +567,19 @@ def _assemble(
         labels = (_unused_root_label(labels), *labels)
         names = (ROOT_LABEL, *names)
         virtual_root = True
-    order = _breadth_first(parent)
+    order = breadth_first(parent)
     if order.size < parent.size:
         raise TaxonomyError(_describe_cycle(parent, labels, order))
     if order.size == 1:
         raise TaxonomyError(f"the taxonomy is empty: {labels[0]!r} has no children")
-    rank = np.empty(order.size, dtype=np.int64)
-    rank[order] = np.arange(order.size)
-
     taxonomy = object.__new__(Taxonomy)
+    taxonomy._grow(renumbered(parent, order))
     taxonomy.labels = tuple(labels[node] for node in order)
     taxonomy.names = tuple(names[node] for node in order)
     taxonomy.has_virtual_root = virtual_root or taxonomy.labels[0] == ROOT_LABEL
-    above = parent[order]
-    taxonomy.parent = np.where(above < 0, -1, rank[above]).astype(np.int32)
-    n_children = np.bincount(taxonomy.parent[1:], minlength=order.size)
-    taxonomy.first_child = np.concatenate([[1], 1 + np.cumsum(n_children)]).astype(np.int32)
-    taxonomy.level = _levels(taxonomy.first_child)
-    taxonomy._index = {label: node for node, label in enumerate(taxonomy.labels)}  # noqa: SLF001
-    taxonomy._path_index = None  # noqa: SLF001
-    _number_leaves(taxonomy)
-    for array in (
-        taxonomy.parent,
-        taxonomy.level,
-        taxonomy.first_child,
-        taxonomy.leaf_order,
-        taxonomy.leaf_start,
-        taxonomy.leaf_stop,
-    ):
-        array.flags.writeable = False
+    taxonomy._index = {label: node for node, label in enumerate(taxonomy.labels)}
+    taxonomy._path_index = None
     return taxonomy
-
-
-def _breadth_first(parent: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-    """Nodes reachable from those without a parent, level by level, siblings in index order."""
-    by_parent = np.argsort(parent, kind="stable")
-    bounds = np.searchsorted(parent[by_parent], np.arange(-1, parent.size + 1))
-    frontier = by_parent[: bounds[1]]
-    visited = [frontier]
-    while frontier.size:
-        starts, stops = bounds[frontier + 1], bounds[frontier + 2]
-        sizes = stops - starts
-        offsets = np.repeat(starts - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
-        frontier = by_parent[offsets + np.arange(offsets.size)]
-        visited.append(frontier)
-    return np.concatenate(visited)
-
-
-def _levels(first_child: IntArray) -> IntArray:
-    """Level of every node of a tree in breadth-first order."""
-    level = np.zeros(first_child.size - 1, dtype=np.int32)
-    start, stop = 0, 1
-    depth = 0
-    while start < stop:
-        level[start:stop] = depth
-        start, stop, depth = int(first_child[start]), int(first_child[stop]), depth + 1
-    return level
-
-
-def _number_leaves(taxonomy: Taxonomy) -> None:
-    """Fill in the depth-first order of the leaves and the range of it under every node."""
-    n_leaves = taxonomy.is_leaf.astype(np.int64)
-    levels = taxonomy.nodes_by_level()
-    for nodes in levels[:0:-1]:
-        np.add.at(n_leaves, taxonomy.parent[nodes], n_leaves[nodes])
-    start = np.zeros(taxonomy.n_nodes, dtype=np.int64)
-    for nodes in levels[1:]:
-        start[nodes] = _running_start(taxonomy, nodes, n_leaves, start)
-    taxonomy.leaf_start = start.astype(np.int32)
-    taxonomy.leaf_stop = (start + n_leaves).astype(np.int32)
-    leaves = np.flatnonzero(taxonomy.is_leaf)
-    taxonomy.leaf_order = leaves[np.argsort(start[leaves])].astype(np.int32)
-
-
-def _running_start(
-    taxonomy: Taxonomy,
-    nodes: IntArray,
-    size: NDArray[np.int64],
-    start: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Start of each node of a level when siblings lie side by side in their parent's interval."""
-    before = np.cumsum(size[nodes]) - size[nodes]
-    parents = taxonomy.parent[nodes]
-    eldest = taxonomy.first_child[parents] - nodes[0]
-    return start[parents] + before - before[eldest]
 
 
 def _describe_cycle(

@@ -12,7 +12,9 @@ from taxofit.ecoc import HierarchicalECOC, choose_length, code_lengths, decode, 
 
 def tree(n_tops: int, n_leaves: int) -> Taxonomy:
     """Return tops with equally many leaves each."""
-    return Taxonomy.from_paths([(f"t{i}", f"{i}.{j}") for i in range(n_tops) for j in range(n_leaves)])
+    return Taxonomy.from_paths(
+        [(f"t{i}", f"{i}.{j}") for i in range(n_tops) for j in range(n_leaves)]
+    )
 
 
 @pytest.mark.parametrize("n_bits", [32, 33, 64, 128])

@@ -111,6 +111,4 @@ def nodes_with_rows(bank: NodeBank) -> NDArray[np.bool_]:
     """Return a mask of the nodes that have rows of positive weight under them."""
     taxonomy = bank.taxonomy
     weight = np.bincount(bank.row_leaf, weights=bank.rows.weight, minlength=taxonomy.n_nodes)
-    for nodes in taxonomy.nodes_by_level()[:0:-1]:
-        np.add.at(weight, taxonomy.parent[nodes], weight[nodes])
-    return weight > 0
+    return taxonomy.totals(weight) > 0

@@ -24,11 +24,11 @@ from taxofit.taxonomy import Taxonomy, clean_path
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
 
-    from taxofit.datasets import Dataset
+    from taxofit.datasets import Dataset, SvmlightRows
     from taxofit.datasets.dataset import InternalLabels
     from taxofit.workflow.options import FitOptions
 
-__all__ = ["Source", "format_of", "read_for_fit"]
+__all__ = ["Source", "format_of", "read_for_fit", "suffix_of"]
 
 SUFFIXES = {
     ".csv": "table",
@@ -45,6 +45,18 @@ SVMLIGHT_LINE = re.compile(r"\S+(?:\s*,\s*\S+)*(?:\s+[0-9]+:\S+)+(?:\s*#.*)?")
 N_LABELS_SHOWN = 3
 
 
+def suffix_of(file: str) -> str:
+    """Return how a file's name ends, before ``.gz`` and in small letters.
+
+    Examples
+    --------
+    >>> suffix_of("Products.CSV.gz")
+    '.csv'
+    """
+    path = Path(file)
+    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
+
+
 def format_of(file: str) -> str:
     """Return ``"table"``, ``"svmlight"`` or ``"arff"``, from the file's name or its first line.
 
@@ -53,9 +65,9 @@ def format_of(file: str) -> str:
     >>> format_of("products.csv.gz"), format_of("images.arff")
     ('table', 'arff')
     """
-    suffixes = [suffix.lower() for suffix in Path(file).suffixes if suffix.lower() != ".gz"]
-    if suffixes and suffixes[-1] in SUFFIXES:
-        return SUFFIXES[suffixes[-1]]
+    suffix = suffix_of(file)
+    if suffix in SUFFIXES:
+        return SUFFIXES[suffix]
     for line in text_lines(file):
         stripped = line.strip()
         if stripped and not stripped.startswith(("#", "%")):
@@ -145,7 +157,7 @@ class Source:
             for chunk in chunks:
                 yield chunk.texts(self.text) if self.text else chunk.numbers(self.numeric)
         elif self.format == "svmlight":
-            yield self._read_svmlight(file).X
+            yield self.svmlight_rows(file).X
         else:
             yield read_arff(file, internal_labels="keep").X
 
@@ -161,7 +173,7 @@ class Source:
         if self.format == "svmlight":
             if taxonomy is None:
                 raise DataError(f"{file}: svmlight files have no taxonomy in them")
-            rows = self._read_svmlight(file)
+            rows = self.svmlight_rows(file)
             return rows.to_dataset(taxonomy, internal_labels=self._internal_labels)
         if self.format == "arff":
             return self._read_arff(file, taxonomy)
@@ -183,7 +195,9 @@ class Source:
         )
         return replace(dataset, notes=(*dataset.notes, *notes))
 
-    def with_separator(self, file: str, taxonomy: Taxonomy | None) -> tuple[Source, tuple[str, ...]]:
+    def with_separator(
+        self, file: str, taxonomy: Taxonomy | None
+    ) -> tuple[Source, tuple[str, ...]]:
         """Return the source with its separator found out, and a note on the guess."""
         if self.format != "table" or self.label_path is None or self.separator is not None:
             return self, ()
@@ -200,7 +214,8 @@ class Source:
     def _internal_labels(self) -> InternalLabels:
         return cast("InternalLabels", self.internal_labels)
 
-    def _read_svmlight(self, file: str) -> Any:  # noqa: ANN401  (SvmlightRows, imported lazily)
+    def svmlight_rows(self, file: str) -> SvmlightRows:
+        """Return the rows of an svmlight file; its own columns where none are known yet."""
         return read_svmlight(
             file,
             ignore_features=self.ignore_features,
@@ -230,14 +245,13 @@ class Source:
             else:
                 yield from chunk.columns[self.label_path]
 
-    def _with_new_labels(
-        self, file: str, taxonomy: Taxonomy
-    ) -> tuple[Taxonomy, tuple[str, ...]]:
+    def _with_new_labels(self, file: str, taxonomy: Taxonomy) -> tuple[Taxonomy, tuple[str, ...]]:
         """Return the taxonomy with the paths of this file that it lacks, and a note on them."""
         new: dict[tuple[Hashable, ...], None] = {}
         for value in dict.fromkeys(self._labels(file)):
-            path = split_path(value, self.separator) if isinstance(value, str) else value
-            if value in taxonomy or path in taxonomy or not isinstance(path, tuple):
+            label = value.strip() if isinstance(value, str) else value
+            path = self._path(label)
+            if label in taxonomy or path in taxonomy:
                 continue
             try:
                 new[clean_path(path)] = None
@@ -254,16 +268,9 @@ class Source:
 def read_for_fit(file: str, options: FitOptions) -> tuple[Dataset, Source]:
     """Return the training rows, and how to read further files like them."""
     source = Source.from_options(options, file)
-    taxonomy = None
-    if options.hierarchy is not None:
-        taxonomy = read_hierarchy(options.hierarchy)
+    taxonomy = None if options.hierarchy is None else read_hierarchy(options.hierarchy)
     source, notes = source.with_separator(file, taxonomy)
     if source.format == "svmlight":
-        assert taxonomy is not None  # noqa: S101  (check_for saw to it)
-        rows = source._read_svmlight(file)  # noqa: SLF001  (the same file's class)
-        dataset = rows.to_dataset(taxonomy, internal_labels=options.internal_labels)
-        return dataset, replace(source, feature_ids=tuple(rows.feature_ids.tolist()))
-    dataset = source.read_labelled(file, taxonomy) if taxonomy is None else source.read_labelled(
-        file, taxonomy
-    )
+        source = replace(source, feature_ids=tuple(source.svmlight_rows(file).feature_ids.tolist()))
+    dataset = source.read_labelled(file, taxonomy)
     return replace(dataset, notes=(*notes, *dataset.notes)), source

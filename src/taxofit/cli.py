@@ -1,0 +1,304 @@
+"""The command line. What the commands do is in ``taxofit.workflow``, how it looks in ``terminal``."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from taxofit import terminal
+from taxofit._version import __version__
+from taxofit.errors import TaxofitError
+from taxofit.workflow.options import (
+    FEATURES,
+    FORMATS,
+    INTERNAL_LABELS,
+    METHODS,
+    SCALES,
+    FitOptions,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["app", "main"]
+
+BAD_INPUT, INTERRUPTED = 2, 130
+DEFAULTS = FitOptions()
+DEMO_FOLDER = "taxofit-demo"
+
+app = typer.Typer(
+    name="taxofit",
+    help="Hierarchical classification that repairs the taxonomy it is given.",
+    epilog="Start with: taxofit demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a fitted model.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts, and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, no summary.")]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0, 2 for bad input, 130 for Ctrl-C."""
+    warnings.showwarning = _show_warning
+    try:
+        code = app(args=arguments, prog_name="taxofit", standalone_mode=False)
+    except TaxofitError as error:
+        terminal.show_error(error)
+        return BAD_INPUT
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except OSError as error:
+        terminal.show_error(f"{error.filename or 'file'}: {error.strerror or error}")
+        return BAD_INPUT
+    except Exception as error:
+        # Typer keeps Click's usage errors to itself; each of them can say what is wrong.
+        if not hasattr(error, "format_message"):
+            raise
+        terminal.show_error(f"{error.format_message()} ({_hint(error)})")
+        return BAD_INPUT
+    if code == INTERRUPTED:
+        terminal.show_error("interrupted")
+    return code if isinstance(code, int) else 0
+
+
+def _hint(error: Any) -> str:  # noqa: ANN401  (Click's or Typer's own class)
+    context = getattr(error, "ctx", None)
+    return f"see {context.command_path if context else 'taxofit'} --help"
+
+
+def _show_warning(message: Warning | str, *_: object) -> None:
+    terminal.show_warning(message)
+
+
+def _show_version(is_asked: bool) -> None:  # noqa: FBT001  (Typer's callback)
+    if is_asked:
+        typer.echo(f"taxofit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def taxofit(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Hierarchical classification that repairs the taxonomy it is given."""
+
+
+@app.command(
+    epilog="Example: taxofit fit products.csv --text title --text description --path category "
+    "--model shop-model"
+)
+def fit(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="CSV, TSV, Parquet, svmlight or Clus ARFF; or gzip."),
+    ],
+    *,
+    model: Annotated[str, typer.Option(metavar="DIR", help="Folder to save the model in.")],
+    text: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL", help="Column of text; several are joined.", show_default=False),
+    ] = None,
+    numeric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL", help="Column of numbers, again for each.", show_default=False),
+    ] = None,
+    path: Annotated[
+        str | None,
+        typer.Option(metavar="COL", help="Column of labels as paths: 'Home > Kitchen > Kettles'."),
+    ] = None,
+    level: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL", help="Instead: one column per level, top first.", show_default=False
+        ),
+    ] = None,
+    sep: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Separates the names of a path.  [guessed]")
+    ] = DEFAULTS.separator,
+    hierarchy: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The taxonomy: 'parent child' or a path on each line."),
+    ] = DEFAULTS.hierarchy,
+    test: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Labelled rows to score the model on.")
+    ] = None,
+    method: Annotated[
+        str, typer.Option(metavar="NAME", help=f"One of {', '.join(METHODS)}.")
+    ] = DEFAULTS.method,
+    C: Annotated[
+        str,
+        typer.Option(
+            "--C", metavar="NUMBER", help="Weight of the loss against regularisation, or 'auto'."
+        ),
+    ] = DEFAULTS.C,
+    features: Annotated[
+        str, typer.Option(metavar="NAME", help=f"What is counted in text: {', '.join(FEATURES)}.")
+    ] = DEFAULTS.features,
+    scale: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help=f"{' or '.join(SCALES)}: divide columns of numbers by their largest value.",
+        ),
+    ] = DEFAULTS.scale,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="svmlight: values as they are, not counts for tf-idf.")
+    ] = DEFAULTS.raw,
+    ignore_feature: Annotated[
+        list[int] | None,
+        typer.Option(metavar="ID", help="svmlight: a feature to skip.", show_default=False),
+    ] = None,
+    internal_labels: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help=f"Rows labelled with an internal node: {' or '.join(INTERNAL_LABELS)}.",
+        ),
+    ] = DEFAULTS.internal_labels,
+    format: Annotated[  # noqa: A002  (the option's name)
+        str, typer.Option(metavar="NAME", help=f"One of {', '.join(FORMATS)}.")
+    ] = DEFAULTS.format,
+    encoding: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of a text table.  [guessed]")
+    ] = DEFAULTS.encoding,
+    delimiter: Annotated[
+        str | None, typer.Option(metavar="CHAR", help="Between columns.  [guessed]")
+    ] = DEFAULTS.delimiter,
+    seed: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Which rows are held out to choose C and nodes.")
+    ] = DEFAULTS.seed,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train a model on labelled rows and repair its taxonomy."""
+    options = FitOptions(
+        text=tuple(text or ()),
+        numeric=tuple(numeric or ()),
+        label_path=path,
+        levels=tuple(level or ()),
+        separator=sep,
+        hierarchy=hierarchy,
+        format=format,
+        ignore_features=tuple(ignore_feature or ()),
+        raw=raw,
+        scale=scale,
+        internal_labels=internal_labels,
+        encoding=encoding,
+        delimiter=delimiter,
+        method=method,
+        C=C,
+        features=features,
+        seed=seed,
+    )
+    options.check()
+    with terminal.progress_bars(is_shown=not (as_json or quiet)) as progress:
+        from taxofit.workflow.training import fit_file
+
+        report = fit_file(file, model, options, test=test, progress=progress)
+    if as_json:
+        terminal.show_json(report.to_json())
+    elif not quiet:
+        terminal.show_fit(report, file)
+
+
+@app.command(epilog="Example: taxofit predict shop-model new-products.csv -o predictions.csv")
+def predict(
+    model: Model,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Rows like those of training.")],
+    *,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", "-o", metavar="FILE", help="CSV to write.  [standard output]"),
+    ] = None,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact",
+            help="Write labels as they are. By default an apostrophe goes before those that a "
+            "spreadsheet would run as a formula, such as =1+1 or @name.",
+        ),
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write label, path and score of every row, in order, as CSV."""
+    with terminal.progress_bars(is_shown=not quiet and out is not None) as progress:
+        from taxofit.workflow.applying import predict_file
+
+        target = terminal.csv_output() if out is None else out
+        report = predict_file(model, file, target, exact=exact, progress=progress)
+    if not quiet and out is not None:
+        terminal.show_prediction(report)
+
+
+@app.command(epilog="Example: taxofit evaluate shop-model labelled-products.csv --json")
+def evaluate(
+    model: Model,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Labelled rows.")],
+    *,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Score a model on labelled rows: flat and hierarchical measures, and errors by level."""
+    with terminal.progress_bars(is_shown=not (as_json or quiet)) as progress:
+        from taxofit.workflow.applying import evaluate_file
+
+        report = evaluate_file(model, file, progress=progress)
+    if as_json:
+        terminal.show_json(report.to_json())
+    else:
+        terminal.show_evaluation(report)
+
+
+@app.command(epilog="Example: taxofit info shop-model")
+def info(
+    path: Annotated[
+        str, typer.Argument(metavar="MODEL|FILE", help="A model, data file or hierarchy file.")
+    ],
+    *,
+    as_json: Json = False,
+) -> None:
+    """Tell what a model, a data file or a hierarchy file holds."""
+    with terminal.progress_bars(is_shown=not as_json):
+        from taxofit.workflow.describing import describe
+
+        description = describe(path)
+    if as_json:
+        terminal.show_json(description)
+    else:
+        terminal.show_description(description, path)
+
+
+@app.command(epilog="Example: taxofit demo --out my-demo")
+def demo(
+    *,
+    out: Annotated[
+        str, typer.Option(metavar="DIR", help="Folder for the catalogue and the model.")
+    ] = DEMO_FOLDER,
+    rows: Annotated[
+        int | None, typer.Option(metavar="NUMBER", help="Products in the made-up catalogue.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Another catalogue.")] = DEFAULTS.seed,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare flat, top-down and repaired classification on a made-up shop."""
+    with terminal.progress_bars(is_shown=not (as_json or quiet)) as progress:
+        from taxofit.workflow.demo import run_demo
+
+        report = run_demo(out, n_rows=rows, seed=seed, progress=progress)
+    if as_json:
+        terminal.show_json(report.to_json())
+    elif not quiet:
+        terminal.show_demo(report)

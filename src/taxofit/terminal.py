@@ -1,0 +1,349 @@
+"""What people see: tables of reports, progress bars, and errors in one line."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import sys
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+
+    from taxofit.workflow.applying import EvaluationReport, PredictionReport
+    from taxofit.workflow.demo import DemoReport
+    from taxofit.workflow.training import FitReport
+
+    Progress = Callable[[str, int, int], None]
+
+__all__ = [
+    "csv_output",
+    "progress_bars",
+    "show_demo",
+    "show_description",
+    "show_error",
+    "show_evaluation",
+    "show_fit",
+    "show_json",
+    "show_prediction",
+    "show_warning",
+]
+
+N_LABELS_SHOWN = 10
+SCORE_TITLES = {
+    "micro_f1": "µF1",
+    "macro_f1": "MF1",
+    "hierarchical_f1": "hF1",
+    "tree_error": "TE",
+}
+LEGEND = (
+    "µF1 rows right · MF1 mean F1 of the classes · hF1 F1 of whole paths · TE mean steps between "
+    "truth and prediction"
+)
+FRACTIONS = {"validation_macro_f1"}
+
+
+# ---------------------------------------------------------------------- while it runs
+
+
+@contextmanager
+def progress_bars(*, is_shown: bool = True) -> Iterator[Progress | None]:
+    """Yield a callback that draws bars on stderr, or None where nobody would see them."""
+    if not (is_shown and sys.stderr.isatty()):
+        yield None
+        return
+    from rich.progress import (  # noqa: PLC0415  (only a terminal needs it)
+        BarColumn,
+        MofNCompleteColumn,
+        Progress as Bars,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        current = {"Starting": bars.add_task("Starting", total=None)}
+
+        def progress(stage: str, done: int, total: int) -> None:
+            if stage not in current:
+                for task in current.values():
+                    bars.remove_task(task)
+                current.clear()
+                current[stage] = bars.add_task(stage, total=total or None)
+            bars.update(current[stage], completed=done, total=total or None)
+
+        yield progress
+
+
+def csv_output() -> IO[str]:
+    """Return standard output, set to UTF-8 whatever the locale says."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="")
+    return sys.stdout
+
+
+def show_error(message: object) -> None:
+    """Print one line on stderr, whatever the message holds."""
+    _show_line("error", "bold red", message)
+
+
+def show_warning(message: object) -> None:
+    """Print one line on stderr."""
+    _show_line("warning", "bold yellow", message)
+
+
+def show_json(report: dict[str, Any]) -> None:
+    """Print a report for scripts on stdout."""
+    json.dump(report, sys.stdout, ensure_ascii=False, indent=2, allow_nan=False, default=_plain)
+    sys.stdout.write("\n")
+
+
+# ---------------------------------------------------------------------- reports
+
+
+def show_fit(report: FitReport, file: str) -> None:
+    """Print what was trained, what was removed, and what to do next."""
+    console = Console()
+    _show_notes(console, report.notes)
+    table = _facts()
+    table.add_row("rows", f"{report.n_rows:,}")
+    table.add_row("features", f"{report.n_features:,}")
+    table.add_row("leaves", f"{report.n_leaves:,}")
+    n_removed = len(report.removed)
+    table.add_row("nodes", f"{report.n_nodes:,} → {report.n_nodes_kept:,} ({n_removed:,} removed)")
+    table.add_row("method", report.method)
+    table.add_row("C", f"{report.C:g}")
+    if report.psi is not None:
+        table.add_row("ψ", _shown_psi(report.psi))
+    if report.validation_macro_f1 is not None:
+        table.add_row("validation MF1", f"{report.validation_macro_f1:.2%}")
+    if n_removed:
+        table.add_row("removed", _shown_labels(report.removed))
+    table.add_row("training", f"{report.train_seconds:.1f} s")
+    table.add_row("model", Text(_clean(report.model)))
+    console.print(table)
+    if report.test is not None:
+        console.print()
+        show_evaluation(report.test)
+    _show_next(console, [("predict", report.model, file, "-o", "predictions.csv")])
+
+
+def show_evaluation(report: EvaluationReport) -> None:
+    """Print the scores of labelled rows, and where top-down predictions leave the true path."""
+    console = Console()
+    _show_notes(console, report.notes)
+    table = _table(f"{report.n_rows:,} rows of {report.name}")
+    for title in SCORE_TITLES.values():
+        table.add_column(title, justify="right")
+    table.add_row(*_shown_scores(report.scores))
+    console.print(table)
+    console.print()
+    levels = _table("First mistake, level by level")
+    for title in ("level", "rows still right", "go wrong here", "error", "wrong so far"):
+        levels.add_column(title, justify="right")
+    for level in report.levels:
+        levels.add_row(
+            str(level.level),
+            f"{level.n_rows:,}",
+            f"{level.n_wrong:,}",
+            f"{level.error:.2%}",
+            f"{level.n_wrong_so_far:,}",
+        )
+    console.print(levels)
+    console.print(Text(LEGEND, style="dim"))
+
+
+def show_prediction(report: PredictionReport) -> None:
+    """Say on stderr how many rows were written where."""
+    where = "standard output" if report.out is None else _clean(report.out)
+    Console(stderr=True).print(
+        f"{report.n_rows:,} predictions in {where}", markup=False, highlight=False, soft_wrap=True
+    )
+
+
+def show_description(description: dict[str, Any], path: str) -> None:
+    """Print what a model or a file holds."""
+    console = Console()
+    facts = dict(description)
+    columns = facts.pop("columns", None)
+    _show_notes(console, facts.pop("notes", ()))
+    table = _facts(f"{_clean(path)} ({facts.pop('kind')})")
+    for name, value in facts.items():
+        if value is not None and value != []:
+            table.add_row(name.replace("_", " "), _shown_value(name, value))
+    console.print(table)
+    if columns is not None:
+        listed = _table("Columns")
+        listed.add_column("name", style="cyan")
+        listed.add_column("distinct", justify="right")
+        listed.add_column("first values")
+        for column in columns:
+            examples = " · ".join(_clean(value) for value in column["examples"])
+            listed.add_row(Text(_clean(column["name"])), f"{column['distinct']:,}", Text(examples))
+        console.print()
+        console.print(listed)
+
+
+def show_demo(report: DemoReport) -> None:
+    """Print the comparison, what repair removed, and commands to try."""
+    console = Console()
+    table = _table(
+        f"A made-up shop: trained on {report.n_train:,} products, tested on {report.n_test:,}"
+    )
+    table.add_column("method")
+    table.add_column("name", style="cyan")
+    for title in SCORE_TITLES.values():
+        table.add_column(title, justify="right")
+    table.add_column("nodes", justify="right")
+    table.add_column("C", justify="right")
+    best = max(report.results, key=lambda result: result.scores["macro_f1"])
+    for result in report.results:
+        table.add_row(
+            result.title,
+            result.method,
+            *_shown_scores(result.scores),
+            f"{result.n_nodes:,}",
+            f"{result.C:g}",
+            style="bold" if result is best else "",
+        )
+    console.print(table)
+    console.print(Text(LEGEND, style="dim"))
+    console.print()
+    found, planted = set(report.found), report.planted
+    console.print(
+        Text.assemble(
+            f"Repair removed {len(report.removed)} nodes, among them {len(found)} of the "
+            f"{len(planted)} categories that were planted to group unlike things: ",
+            *[
+                part
+                for label in planted
+                for part in (
+                    (f"{_clean(label)} {'✓' if label in found else '✗'}", "bold"),
+                    "  ",
+                )
+            ],
+        )
+    )
+    others = [label for label in report.removed if label not in found]
+    if others:
+        console.print(Text(f"Also removed: {_shown_labels(others)}"))
+    _show_next(
+        console,
+        [
+            ("predict", report.model, report.test, "-o", "predictions.csv"),
+            ("evaluate", report.model, report.test),
+            ("info", report.model),
+            (
+                "fit",
+                report.catalogue,
+                "--text",
+                "title",
+                "--text",
+                "description",
+                "--path",
+                "category",
+                "--model",
+                "my-model",
+            ),
+        ],
+    )
+
+
+# ---------------------------------------------------------------------- pieces
+
+
+def _table(title: str) -> Table:
+    return Table(
+        title=Text(title, style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+    )
+
+
+def _facts(title: str | None = None) -> Table:
+    table = Table(
+        title=None if title is None else Text(title, style="bold"),
+        title_justify="left",
+        box=None,
+        show_header=False,
+        pad_edge=False,
+    )
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+def _show_line(kind: str, style: str, message: object) -> None:
+    text = Text.assemble((f"{kind}: ", style), _clean(message))
+    Console(stderr=True).print(text, soft_wrap=True)
+
+
+def _show_notes(console: Console, notes: Iterable[str]) -> None:
+    for note in notes:
+        console.print(Text.assemble(("note: ", "yellow"), _clean(note)), soft_wrap=True)
+
+
+def _show_next(console: Console, commands: Iterable[Sequence[str]]) -> None:
+    console.print()
+    console.print(Text("Next:", style="bold"))
+    for command in commands:
+        line = " ".join(shlex.quote(_clean(part)) for part in ("taxofit", *command))
+        console.print(Text(f"  {line}", style="green"), soft_wrap=True)
+
+
+def _shown_scores(scores: dict[str, float]) -> list[str]:
+    return [
+        f"{scores[name]:.3f}" if name == "tree_error" else f"{scores[name]:.2%}"
+        for name in SCORE_TITLES
+    ]
+
+
+def _shown_psi(psi: float | Sequence[float]) -> str:
+    return f"{psi:g}" if isinstance(psi, (int, float)) else ", ".join(f"{p:g}" for p in psi)
+
+
+def _shown_labels(labels: Sequence[Hashable]) -> str:
+    more = f" and {len(labels) - N_LABELS_SHOWN:,} more" * (len(labels) > N_LABELS_SHOWN)
+    return ", ".join(_clean(label) for label in labels[:N_LABELS_SHOWN]) + more
+
+
+def _shown_value(name: str, value: Any) -> Text:  # noqa: ANN401  (JSON values)
+    if isinstance(value, dict):
+        return Text(" · ".join(f"{key} {_shown_value(key, part)}" for key, part in value.items()))
+    if isinstance(value, (list, tuple)):
+        return Text(_shown_labels(value))
+    if name in FRACTIONS:
+        return Text(f"{value:.2%}")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Text(f"{value:,}")
+    return Text(f"{value:g}" if isinstance(value, float) else _clean(value))
+
+
+def _clean(value: object) -> str:
+    """Return a text on one line without characters that would steer a terminal."""
+    return "".join(
+        character if character.isprintable() else " " if character.isspace() else "�"
+        for character in str(value)
+    )
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401  (NumPy numbers as Python's own)
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{value!r} is a {type(value).__name__}, which JSON has no word for")
