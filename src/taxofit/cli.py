@@ -1,8 +1,7 @@
-"""The command line. What the commands do is in ``taxofit.workflow``, how it looks in ``terminal``."""
+"""The command line; what the commands do is in ``workflow``, how it looks in ``terminal``."""
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,6 +27,7 @@ __all__ = ["app", "main"]
 BAD_INPUT, INTERRUPTED = 2, 130
 DEFAULTS = FitOptions()
 DEMO_FOLDER = "taxofit-demo"
+COLUMNS, READING, TRAINING = "Columns of a table", "Reading", "Training"
 
 app = typer.Typer(
     name="taxofit",
@@ -47,7 +47,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, no
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0, 2 for bad input, 130 for Ctrl-C."""
-    warnings.showwarning = _show_warning
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
         code = app(args=arguments, prog_name="taxofit", standalone_mode=False)
     except TaxofitError as error:
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _hint(error: Any) -> str:  # noqa: ANN401  (Click's or Typer's own class)
+def _hint(error: Any) -> str:
     context = getattr(error, "ctx", None)
     return f"see {context.command_path if context else 'taxofit'} --help"
 
@@ -108,76 +108,137 @@ def fit(
     model: Annotated[str, typer.Option(metavar="DIR", help="Folder to save the model in.")],
     text: Annotated[
         list[str] | None,
-        typer.Option(metavar="COL", help="Column of text; several are joined.", show_default=False),
+        typer.Option(
+            rich_help_panel=COLUMNS,
+            metavar="COL",
+            help="Column of text; several are joined.",
+            show_default=False,
+        ),
     ] = None,
     numeric: Annotated[
         list[str] | None,
-        typer.Option(metavar="COL", help="Column of numbers, again for each.", show_default=False),
+        typer.Option(
+            rich_help_panel=COLUMNS,
+            metavar="COL",
+            help="Column of numbers, again for each.",
+            show_default=False,
+        ),
     ] = None,
     path: Annotated[
         str | None,
-        typer.Option(metavar="COL", help="Column of labels as paths: 'Home > Kitchen > Kettles'."),
+        typer.Option(
+            rich_help_panel=COLUMNS,
+            metavar="COL",
+            help="Column of labels as paths: 'Home > Kitchen > Kettles'.",
+        ),
     ] = None,
     level: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COL", help="Instead: one column per level, top first.", show_default=False
+            rich_help_panel=COLUMNS,
+            metavar="COL",
+            help="Instead: one column per level, top first.",
+            show_default=False,
         ),
     ] = None,
     sep: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Separates the names of a path.  [guessed]")
+        str | None,
+        typer.Option(
+            rich_help_panel=COLUMNS,
+            metavar="TEXT",
+            help="Separates the names of a path. Guessed by default.",
+        ),
     ] = DEFAULTS.separator,
     hierarchy: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The taxonomy: 'parent child' or a path on each line."),
+        typer.Option(
+            rich_help_panel=READING,
+            metavar="FILE",
+            help="The taxonomy: 'parent child' or a path on each line.",
+        ),
     ] = DEFAULTS.hierarchy,
     test: Annotated[
         str | None, typer.Option(metavar="FILE", help="Labelled rows to score the model on.")
     ] = None,
     method: Annotated[
-        str, typer.Option(metavar="NAME", help=f"One of {', '.join(METHODS)}.")
+        str,
+        typer.Option(
+            rich_help_panel=TRAINING, metavar="NAME", help=f"One of {', '.join(METHODS)}."
+        ),
     ] = DEFAULTS.method,
     C: Annotated[
         str,
         typer.Option(
-            "--C", metavar="NUMBER", help="Weight of the loss against regularisation, or 'auto'."
+            "--C",
+            rich_help_panel=TRAINING,
+            metavar="NUMBER",
+            help="Weight of the loss against regularisation, or 'auto'.",
         ),
     ] = DEFAULTS.C,
     features: Annotated[
-        str, typer.Option(metavar="NAME", help=f"What is counted in text: {', '.join(FEATURES)}.")
+        str,
+        typer.Option(
+            rich_help_panel=TRAINING,
+            metavar="NAME",
+            help=f"What is counted in text: {', '.join(FEATURES)}.",
+        ),
     ] = DEFAULTS.features,
     scale: Annotated[
         str,
         typer.Option(
+            rich_help_panel=TRAINING,
             metavar="NAME",
             help=f"{' or '.join(SCALES)}: divide columns of numbers by their largest value.",
         ),
     ] = DEFAULTS.scale,
     raw: Annotated[
-        bool, typer.Option("--raw", help="svmlight: values as they are, not counts for tf-idf.")
+        bool,
+        typer.Option(
+            "--raw",
+            rich_help_panel=READING,
+            help="svmlight: values as they are, not counts for tf-idf.",
+        ),
     ] = DEFAULTS.raw,
     ignore_feature: Annotated[
         list[int] | None,
-        typer.Option(metavar="ID", help="svmlight: a feature to skip.", show_default=False),
+        typer.Option(
+            rich_help_panel=READING,
+            metavar="ID",
+            help="svmlight: a feature to skip.",
+            show_default=False,
+        ),
     ] = None,
     internal_labels: Annotated[
         str,
         typer.Option(
+            rich_help_panel=READING,
             metavar="NAME",
             help=f"Rows labelled with an internal node: {' or '.join(INTERNAL_LABELS)}.",
         ),
     ] = DEFAULTS.internal_labels,
     format: Annotated[  # noqa: A002  (the option's name)
-        str, typer.Option(metavar="NAME", help=f"One of {', '.join(FORMATS)}.")
+        str,
+        typer.Option(rich_help_panel=READING, metavar="NAME", help=f"One of {', '.join(FORMATS)}."),
     ] = DEFAULTS.format,
     encoding: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of a text table.  [guessed]")
+        str | None,
+        typer.Option(
+            rich_help_panel=READING, metavar="NAME", help="Of a text table. Guessed by default."
+        ),
     ] = DEFAULTS.encoding,
     delimiter: Annotated[
-        str | None, typer.Option(metavar="CHAR", help="Between columns.  [guessed]")
+        str | None,
+        typer.Option(
+            rich_help_panel=READING, metavar="CHAR", help="Between columns. Guessed by default."
+        ),
     ] = DEFAULTS.delimiter,
     seed: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Which rows are held out to choose C and nodes.")
+        int,
+        typer.Option(
+            rich_help_panel=TRAINING,
+            metavar="NUMBER",
+            help="Which rows are held out to choose C and nodes.",
+        ),
     ] = DEFAULTS.seed,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -220,7 +281,9 @@ def predict(
     *,
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", metavar="FILE", help="CSV to write.  [standard output]"),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="CSV to write. Standard output by default."
+        ),
     ] = None,
     exact: Annotated[
         bool,

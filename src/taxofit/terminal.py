@@ -59,23 +59,16 @@ def progress_bars(*, is_shown: bool = True) -> Iterator[Progress | None]:
     if not (is_shown and sys.stderr.isatty()):
         yield None
         return
-    from rich.progress import (  # noqa: PLC0415  (only a terminal needs it)
-        BarColumn,
-        MofNCompleteColumn,
-        Progress as Bars,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    from rich import progress as parts
 
     columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
+        parts.SpinnerColumn(),
+        parts.TextColumn("{task.description}"),
+        parts.BarColumn(bar_width=30),
+        parts.MofNCompleteColumn(),
+        parts.TimeElapsedColumn(),
     )
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+    with parts.Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         current = {"Starting": bars.add_task("Starting", total=None)}
 
         def progress(stage: str, done: int, total: int) -> None:
@@ -181,7 +174,8 @@ def show_description(description: dict[str, Any], path: str) -> None:
     facts = dict(description)
     columns = facts.pop("columns", None)
     _show_notes(console, facts.pop("notes", ()))
-    table = _facts(f"{_clean(path)} ({facts.pop('kind')})")
+    console.print(Text(f"{_clean(path)}: {facts.pop('kind')}", style="bold"), soft_wrap=True)
+    table = _facts()
     for name, value in facts.items():
         if value is not None and value != []:
             table.add_row(name.replace("_", " "), _shown_value(name, value))
@@ -276,14 +270,8 @@ def _table(title: str) -> Table:
     )
 
 
-def _facts(title: str | None = None) -> Table:
-    table = Table(
-        title=None if title is None else Text(title, style="bold"),
-        title_justify="left",
-        box=None,
-        show_header=False,
-        pad_edge=False,
-    )
+def _facts() -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
     return table
@@ -323,9 +311,9 @@ def _shown_labels(labels: Sequence[Hashable]) -> str:
     return ", ".join(_clean(label) for label in labels[:N_LABELS_SHOWN]) + more
 
 
-def _shown_value(name: str, value: Any) -> Text:  # noqa: ANN401  (JSON values)
+def _shown_value(name: str, value: Any) -> Text:
     if isinstance(value, dict):
-        return Text(" · ".join(f"{key} {_shown_value(key, part)}" for key, part in value.items()))
+        return Text(" · ".join(f"{key} {_shown_option(part)}" for key, part in value.items()))
     if isinstance(value, (list, tuple)):
         return Text(_shown_labels(value))
     if name in FRACTIONS:
@@ -333,6 +321,11 @@ def _shown_value(name: str, value: Any) -> Text:  # noqa: ANN401  (JSON values)
     if isinstance(value, int) and not isinstance(value, bool):
         return Text(f"{value:,}")
     return Text(f"{value:g}" if isinstance(value, float) else _clean(value))
+
+
+def _shown_option(value: object) -> str:
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    return ", ".join(_clean(repr(part)) for part in values)
 
 
 def _clean(value: object) -> str:
@@ -343,7 +336,7 @@ def _clean(value: object) -> str:
     )
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401  (NumPy numbers as Python's own)
+def _plain(value: Any) -> Any:
     if hasattr(value, "item"):
         return value.item()
     raise TypeError(f"{value!r} is a {type(value).__name__}, which JSON has no word for")

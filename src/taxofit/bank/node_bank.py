@@ -1,7 +1,9 @@
 """The bank: every node's model over the same rows, solved block by block.
 
-A bank never holds all weights. Each solved block is handed to a consumer, which takes from it what it
-needs (validation scores, pruned weights) and lets the rest go; so memory is bounded by the block.
+A bank never holds all weights. Each solved block is handed to a consumer, which takes from it what
+it needs (validation scores, pruned weights) and lets the rest go; so memory is bounded by the block.
+Nodes with the same rows under them (chains of single children, nodes without rows) are one problem
+and are solved once.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -51,7 +54,7 @@ class BankReport:
     Attributes
     ----------
     n_problems : int
-        Binary problems solved: nodes times values of C.
+        Binary problems solved: nodes with different rows times values of C.
     n_iterations : int
         Newton steps over all of them.
     unconverged : tuple of (label, C)
@@ -60,6 +63,15 @@ class BankReport:
     n_problems: int
     n_iterations: int
     unconverged: tuple[tuple[Any, float], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Problems solved side by side: those of ``solved``; node k's is column ``column[k]``."""
+
+    solved: IntArray
+    nodes: IntArray
+    column: NDArray[np.int64]
 
 
 class NodeBank:
@@ -117,42 +129,65 @@ class NodeBank:
             Called with (nodes done, nodes in all) after each block.
         """
         nodes = np.arange(1, self.taxonomy.n_nodes, dtype=np.int32) if nodes is None else nodes
-        size = self.settings.block_size if self.rows.is_sparse else DENSE_BLOCK_SIZE
-        blocks = [nodes[k : k + size] for k in range(0, len(nodes), size)]
+        blocks = self._blocks(nodes)
 
-        def solve_one(block: IntArray) -> tuple[int, list[tuple[Any, float]]]:
+        def solve_one(block: _Block) -> tuple[int, list[tuple[Any, float]]]:
             return self._solve_block(block, sorted(Cs), consume, start)
 
         n_done, n_iterations, unconverged = 0, 0, []
         with ThreadPoolExecutor(self.n_threads) as pool:
             for block, (steps, failed) in zip(blocks, pool.map(solve_one, blocks), strict=True):
-                n_done += len(block)
+                n_done += block.nodes.size
                 n_iterations += steps
                 unconverged += failed
                 if progress is not None:
                     progress(n_done, len(nodes))
         if unconverged:
             self._warn(unconverged)
-        return BankReport(len(nodes) * len(Cs), n_iterations, tuple(unconverged))
+        n_problems = sum(block.solved.size for block in blocks) * len(Cs)
+        return BankReport(n_problems, n_iterations, tuple(unconverged))
+
+    def _blocks(self, nodes: IntArray) -> list[_Block]:
+        """Return the distinct problems of these nodes, some at a time, and who shares them."""
+        position = np.sort(self.taxonomy.leaf_start[self.row_leaf])
+        ranges = np.stack(
+            [
+                np.searchsorted(position, self.taxonomy.leaf_start[nodes]),
+                np.searchsorted(position, self.taxonomy.leaf_stop[nodes]),
+            ]
+        )
+        ranges[:, ranges[0] == ranges[1]] = 0
+        _, first, problem = np.unique(ranges, axis=1, return_index=True, return_inverse=True)
+        size = self.settings.block_size if self.rows.is_sparse else DENSE_BLOCK_SIZE
+        by_problem = np.argsort(problem, kind="stable")
+        bounds = np.searchsorted(problem[by_problem], np.arange(0, first.size + size, size))
+        return [
+            _Block(
+                nodes[first[k * size : (k + 1) * size]],
+                nodes[by_problem[start:stop]],
+                problem[by_problem[start:stop]] - k * size,
+            )
+            for k, (start, stop) in enumerate(pairwise(bounds))
+        ]
 
     def _solve_block(
         self,
-        nodes: IntArray,
+        block: _Block,
         Cs: Sequence[float],
         consume: Consumer,
         start: Callable[[IntArray], NDArray[Any] | None] | None,
     ) -> tuple[int, list[tuple[Any, float]]]:
-        targets = node_targets(self.taxonomy, self.row_leaf, nodes)
-        weights = None if start is None else start(nodes)
+        targets = node_targets(self.taxonomy, self.row_leaf, block.solved)
+        weights = None if start is None else start(block.solved)
         n_iterations, unconverged = 0, []
         for C in Cs:
             solution = solve_block(
                 self._kernels, targets, C * self.rows.weight, self.settings, weights
             )
-            consume(nodes, C, solution)
+            consume(block.nodes, C, solution.take(block.column))
             weights = solution.weights
             n_iterations += int(solution.n_iterations.sum())
-            failed = nodes[~solution.converged]
+            failed = block.solved[~solution.converged]
             unconverged += [(self.taxonomy.labels[node], C) for node in failed]
         return n_iterations, unconverged
 

@@ -70,6 +70,15 @@ class BlockSolution:
     converged: NDArray[np.bool_]
     n_iterations: NDArray[np.int64]
 
+    def take(self, columns: NDArray[np.int64]) -> BlockSolution:
+        """Return the solution with these columns, in this order."""
+        return BlockSolution(
+            self.weights[:, columns],
+            self.objective[columns],
+            self.converged[columns],
+            self.n_iterations[columns],
+        )
+
 
 def solve_block(
     kernels: Kernels,

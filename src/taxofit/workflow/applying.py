@@ -147,8 +147,8 @@ def score_rows(classifier: TaxonomyClassifier, data: Dataset) -> EvaluationRepor
 def spreadsheet_safe(text: str) -> str:
     """Return a text that no spreadsheet runs: with an apostrophe in front where one would.
 
-    A cell that begins with ``=`` or ``@``, with ``+`` or ``-`` and is not a number, or with a tab or
-    a carriage return, may be taken for a formula when a CSV file is opened.
+    A cell that begins with ``=`` or ``@``, with ``+`` or ``-`` and is not a number, or with a tab
+    or a carriage return, may be taken for a formula when a CSV file is opened.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def _write(
     return n_rows
 
 
-def _check_width(classifier: TaxonomyClassifier, X: Any, where: str) -> None:  # noqa: ANN401
+def _check_width(classifier: TaxonomyClassifier, X: Any, where: str) -> None:
     """Raise a DataError where rows have not the number of columns that the model was trained on."""
     if X.ndim == 2 and X.shape[1] != classifier.n_features_in_:
         raise DataError(

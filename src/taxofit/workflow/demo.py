@@ -32,7 +32,7 @@ FEATURES = "words"
 
 @dataclass(frozen=True)
 class MethodResult:
-    """One line of the comparison: a method, its scores on the test rows, and its taxonomy's size."""
+    """One line of the comparison: a method, its test scores and the size of its taxonomy."""
 
     method: str
     title: str

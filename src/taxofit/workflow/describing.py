@@ -105,12 +105,12 @@ def _describe_table(file: str) -> dict[str, Any]:
         if not n_rows:
             notes = chunk.notes
             columns = [
-                {"name": name, "examples": [_short(value) for value in column[:N_EXAMPLES]]}
-                for name, column in chunk.columns.items()
+                {"name": name, "examples": [_short(value) for value in cells[:N_EXAMPLES]]}
+                for name, cells in chunk.columns.items()
             ]
             values = {name: set() for name in chunk.columns}
-        for name, column in chunk.columns.items():
-            values[name].update(map(str, column))
+        for name, cells in chunk.columns.items():
+            values[name].update(map(str, cells))
         n_rows += chunk.n_rows
     for column in columns:
         column["distinct"] = len(values[column["name"]])

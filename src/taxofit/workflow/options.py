@@ -7,6 +7,7 @@ Tests hold its names and defaults against those of the library.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from taxofit.errors import DataError
 
@@ -36,8 +37,7 @@ class FitOptions:
     hierarchy : str, optional
         A file with the taxonomy.
     format : str
-        One of ``FORMATS``; ``"auto"`` looks at the file's name and, where that is not enough, at its
-        first line.
+        One of ``FORMATS``; ``"auto"`` looks at the file's name and, if need be, at its first line.
     ignore_features : tuple of int
         Ids to skip in svmlight files.
     raw : bool
@@ -85,7 +85,7 @@ class FitOptions:
     seed: int = 0
 
     @property
-    def regularisation(self) -> float | str:
+    def regularisation(self) -> float | Literal["auto"]:
         """C as a number, or ``"auto"``."""
         if self.C == "auto":
             return "auto"

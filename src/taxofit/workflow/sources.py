@@ -1,4 +1,4 @@
-"""How the rows of a file are read: decided once, when a model is fitted, and kept with the model."""
+"""How the rows of a file are read: decided when a model is fitted, and kept with the model."""
 
 from __future__ import annotations
 
@@ -84,8 +84,10 @@ class Source:
     Attributes
     ----------
     format : {"table", "svmlight", "arff"}
-    text, numeric, label_path, levels, separator, encoding, delimiter, ignore_features, internal_labels
+    text, numeric, label_path, levels, separator
         As in `FitOptions`, the separator no longer to be guessed.
+    encoding, delimiter, ignore_features, internal_labels
+        As in `FitOptions`.
     has_hierarchy : bool
         Whether the taxonomy came from a file of its own; a label it lacks is then an error.
     feature_ids : tuple of int, optional
@@ -128,7 +130,7 @@ class Source:
                 f"taxofit.load_model there, or train it with `taxofit fit`"
             )
         try:
-            saved = {
+            saved: dict[str, Any] = {
                 name: tuple(value) if isinstance(value, list) else value
                 for name, value in notes["source"].items()
             }
@@ -177,7 +179,8 @@ class Source:
             return rows.to_dataset(taxonomy, internal_labels=self._internal_labels)
         if self.format == "arff":
             return self._read_arff(file, taxonomy)
-        internal_labels, notes = self._internal_labels, ()
+        internal_labels = self._internal_labels
+        notes: tuple[str, ...] = ()
         if taxonomy is not None and not self.has_hierarchy:
             taxonomy, notes = self._with_new_labels(file, taxonomy)
             internal_labels = "keep" if notes else internal_labels
@@ -244,6 +247,11 @@ class Source:
                 yield from paths_of_levels([chunk.columns[level] for level in self.levels])
             else:
                 yield from chunk.columns[self.label_path]
+
+    def _path(self, value: Hashable) -> tuple[Hashable, ...]:
+        if isinstance(value, str):
+            return split_path(value, self.separator)
+        return value if isinstance(value, tuple) else (value,)
 
     def _with_new_labels(self, file: str, taxonomy: Taxonomy) -> tuple[Taxonomy, tuple[str, ...]]:
         """Return the taxonomy with the paths of this file that it lacks, and a note on them."""

@@ -122,7 +122,7 @@ def fit_file(
     classifier = TaxonomyClassifier(
         data.taxonomy,
         flattening=options.method,
-        C=options.regularisation,  # type: ignore[arg-type]  (a number or "auto")
+        C=options.regularisation,
         encoder=_encoder(options, source),
         random_state=options.seed,
     )

@@ -1,0 +1,106 @@
+"""The bank on all training rows, once for every C that any method of any run chose."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from taxofit.bank.evidence import nodes_with_rows, scores_of
+from taxofit.bank.node_bank import NodeBank
+from taxofit.bank.rows import Rows
+from taxofit.predict.weights import prune_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
+
+    from taxofit.bank.solver import BlockSolution
+    from taxofit.experiment.cache import PieceCache
+    from taxofit.experiment.problem import Problem
+    from taxofit.experiment.protocol import Protocol
+
+    IntArray = NDArray[np.int32]
+    Arrays = dict[str, NDArray[Any]]
+    Progress = Callable[[int, int], None]
+
+__all__ = ["refit"]
+
+WARM_START_SHARE = 0.3  # small weights are left out of warm starts of wide data, to save memory
+WIDE_FEATURES = 2048
+
+
+def refit(
+    problem: Problem,
+    protocol: Protocol,
+    Cs: Iterable[float],
+    cache: PieceCache,
+    progress: Progress | None = None,
+) -> dict[float, Arrays]:
+    """Return the scores of the test rows at every node, for every C.
+
+    The values of C are solved from the smallest up, each from the one before, and kept one by one.
+
+    Returns
+    -------
+    dict by C of arrays
+        ``scores`` (n_test, n_nodes) float32, -inf at nodes without training rows; ``seconds`` spent
+        on solving and ``score_seconds`` on scoring the test rows at all nodes.
+    """
+    found = {C: cache.find("refit", {"C": C}) for C in sorted(set(Cs))}
+    missing = [C for C, piece in found.items() if piece is None]
+    if missing:
+        bank = NodeBank(
+            Rows.prepare(problem.X, fit_intercept=protocol.fit_intercept),
+            problem.taxonomy,
+            problem.row_leaf,
+            settings=protocol.solver,
+            n_threads=protocol.n_jobs,
+        )
+        test_rows = Rows.prepare(problem.X_test, fit_intercept=protocol.fit_intercept)
+        solver = _WarmSolver(bank, test_rows)
+        n_nodes = problem.taxonomy.n_nodes - 1
+        for k, C in enumerate(missing):
+            found[C] = solver.solve(C)
+            cache.put("refit", {"C": C}, found[C])
+            if progress is not None:
+                progress((k + 1) * n_nodes, len(missing) * n_nodes)
+    return {C: piece for C, piece in found.items() if piece is not None}
+
+
+class _WarmSolver:
+    """A bank that starts each C from the weights of the one before."""
+
+    def __init__(self, bank: NodeBank, test_rows: Rows) -> None:
+        self.bank, self.test_rows = bank, test_rows
+        self._weights: dict[int, Any] = {}
+
+    def solve(self, C: float) -> Arrays:
+        """Return the scores of the test rows, and the seconds it took."""
+        scores = np.zeros((self.test_rows.n_rows, self.bank.taxonomy.n_nodes), dtype=np.float32)
+        has_rows = nodes_with_rows(self.bank)
+        scoring = []
+
+        def start(nodes: IntArray) -> NDArray[Any] | None:
+            kept = self._weights.get(int(nodes[0]))
+            return None if kept is None else kept.toarray()  # type: ignore[no-any-return]
+
+        def consume(nodes: IntArray, C: float, solution: BlockSolution) -> None:  # noqa: ARG001  (one C)
+            began = time.perf_counter()
+            scores[:, nodes] = np.where(
+                has_rows[nodes], scores_of(self.test_rows, solution.weights), -np.inf
+            )
+            scoring.append(time.perf_counter() - began)
+            share = WARM_START_SHARE if solution.weights.shape[0] > WIDE_FEATURES else 0.0
+            self._weights[int(nodes[0])] = prune_columns(solution.weights, share)
+
+        began = time.perf_counter()
+        self.bank.solve([C], consume, start=start)
+        seconds = time.perf_counter() - began
+        return {
+            "scores": scores,
+            "seconds": np.array(seconds - sum(scoring)),
+            "score_seconds": np.array(sum(scoring)),
+        }
