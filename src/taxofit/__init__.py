@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401  (PEP 562: whatever the name stands for)
+def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'taxofit' has no attribute {name!r}")
     return getattr(import_module(f"taxofit.{_HOME[name]}"), name)

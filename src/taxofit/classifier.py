@@ -26,6 +26,7 @@ from taxofit.bank.solver import SolverSettings
 from taxofit.bank.split import split_rows
 from taxofit.datasets.features import TextEncoder
 from taxofit.errors import DataError, TaxonomyError
+from taxofit.flattening import Case, KeepAll
 from taxofit.methods import flattening_named
 from taxofit.predict.weights import DenseWeights, PackedWeights, prune_columns
 from taxofit.selection import C_GRID, Selection, Selector, evidence_table
@@ -54,19 +55,19 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Top-down logistic regression on a taxonomy that is repaired to fit the data.
 
     One L2-regularised logistic regression is solved for every node, rows under the node against all
-    others. Nodes that the data contradicts are removed by the ``flattening`` strategy, and prediction
-    walks from the root to a leaf, at each step to the child of highest score.
+    others. Nodes that the data contradicts are removed by the ``flattening`` strategy, and
+    prediction walks from the root to a leaf, at each step to the child of highest score.
 
     Parameters
     ----------
     taxonomy : Taxonomy, optional
         If None it is made from y: from paths, or flat from plain labels.
     flattening : str or strategy, default "global-inf"
-        A strategy from :mod:`taxofit.flattening`, or its name: ``td-lr`` (keep the taxonomy), ``tlf``,
-        ``blf``, ``mlf``, ``mta``, ``level-inf``, ``global-inf``, ``lr`` (flat).
+        A strategy from :mod:`taxofit.flattening`, or its name: ``td-lr`` (keep the taxonomy),
+        ``tlf``, ``blf``, ``mlf``, ``mta``, ``level-inf``, ``global-inf``, ``lr`` (flat).
     C : float or "auto", default "auto"
-        Weight of the loss against the regularisation, one for all nodes. ``"auto"`` takes the best of
-        0.001, 0.01, … 1000 on validation rows, by macro-F1 and together with the flattening.
+        Weight of the loss against the regularisation, one for all nodes. ``"auto"`` takes the best
+        of 0.001, 0.01, … 1000 on validation rows, by macro-F1 and together with the flattening.
     encoder : str or transformer, optional
         For texts: ``"words"``, ``"pairs"`` (words and word pairs), ``"chars"`` (words and character
         n-grams), or any transformer of :mod:`taxofit.datasets`. It is fitted on the rows given to
@@ -204,8 +205,8 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"prune must be 'auto' or 'none', but is {self.prune!r}")
         if self.taxonomy is not None and not isinstance(self.taxonomy, Taxonomy):
             raise TypeError(
-                f"taxonomy must be a Taxonomy or None, got {type(self.taxonomy).__name__}; build one "
-                f"with Taxonomy.from_edges or Taxonomy.from_paths"
+                f"taxonomy must be a Taxonomy or None, got {type(self.taxonomy).__name__}; build "
+                f"one with Taxonomy.from_edges or Taxonomy.from_paths"
             )
 
     def _resolve(self, y: NDArray[Any]) -> tuple[Taxonomy, IntArray]:
@@ -222,7 +223,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if inside.size:
             label = taxonomy.labels[row_leaf[inside[0]]]
             raise DataError(
-                f"{inside.size} rows are labelled with internal nodes, the first is row {inside[0]} "
+                f"{inside.size} rows are labelled with internal nodes, first row {inside[0]} "
                 f"with {label!r}; drop them or give them a leaf of their own"
             )
         return taxonomy, row_leaf
@@ -238,11 +239,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return what to remove and at which C, from validation rows where they are needed."""
         needs_validation = self.C == "auto" or strategy.needs_evidence
         if not needs_validation or rows.n_rows < 2:
-            choice = (
-                strategy.choose(taxonomy, None, None)
-                if not needs_validation
-                else _nothing(taxonomy)
-            )
+            choice = strategy.choose(Case(taxonomy)) if not needs_validation else _nothing(taxonomy)
             return None, choice, 1.0 if self.C == "auto" else float(self.C), None
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
@@ -289,7 +286,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns: dict[int, Any] = {}
         matrix = None if rows.is_sparse else np.zeros((repaired.n_nodes, n_features))
 
-        def consume(nodes: IntArray, C: float, solution: BlockSolution) -> None:  # noqa: ARG001
+        def consume(nodes: IntArray, _: float, solution: BlockSolution) -> None:
             weights = solution.weights[:n_features]
             intercept[place[nodes]] = solution.weights[-1] if self.fit_intercept else 0.0
             if matrix is not None:
@@ -358,7 +355,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.weights_.walk(self._encode(X), self.taxonomy_)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Return the share of rows whose leaf is found; labels the taxonomy lacks count as errors."""
+        """Return the share of rows whose leaf is found; labels not in the taxonomy are errors."""
         predicted = self.original_taxonomy_.nodes_of(self.predict(X))
         true = np.full(predicted.size, -1)
         for row, label in enumerate(_check_labels(y, predicted.size).tolist()):
@@ -383,7 +380,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         save_model(self, folder)
 
-    def __sklearn_tags__(self) -> Any:  # noqa: D105, PLW3201
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -428,7 +425,7 @@ def _placed_columns(
 
 
 def _nothing(taxonomy: Taxonomy) -> Choice:
-    return flattening_named("td-lr").choose(taxonomy, None, None)
+    return KeepAll().choose(Case(taxonomy))
 
 
 def _new_encoder(encoder: Any) -> Any:

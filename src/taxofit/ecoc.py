@@ -451,7 +451,7 @@ class HierarchicalECOC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.coef_ = np.empty((self.n_bits_, n_features), dtype=dtype)
         self.intercept_ = np.zeros(self.n_bits_, dtype=dtype)
 
-        def consume(bits: NDArray[np.int64], C: float, weights: NDArray[Any]) -> None:  # noqa: ARG001  (one C)
+        def consume(bits: NDArray[np.int64], C: float, weights: NDArray[Any]) -> None:
             self.coef_[bits] = weights[:n_features].T
             if self.fit_intercept:
                 self.intercept_[bits] = weights[-1]
@@ -472,7 +472,7 @@ class HierarchicalECOC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         nearest = decode(self.bit_margins(X), self.code_)
         return self.classes_[nearest]  # type: ignore[no-any-return]
 
-    def __sklearn_tags__(self) -> Any:  # noqa: PLW3201  (scikit-learn's name)
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

@@ -1,14 +1,15 @@
 """Which internal nodes to remove: one small strategy for every method of the paper.
 
-A strategy looks at :class:`~taxofit.bank.evidence.Evidence` and says which nodes go. Where a threshold
-has to be found, candidates are put before a :class:`Judge`, which walks the validation scores that are
-already there. No strategy fits anything.
+A strategy looks at :class:`~taxofit.bank.evidence.Evidence` and says which nodes go. Where a
+threshold has to be found, candidates are put before a :class:`Judge`, which walks the validation
+scores that are already there. No strategy fits anything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PSI_GRID",
+    "Case",
     "Choice",
-    "Flattening",
     "FlattenAll",
     "FlattenLevels",
+    "Flattening",
     "GlobalINF",
     "Judge",
     "KeepAll",
@@ -104,6 +106,32 @@ class Judge:
         return kept[walk_scores(self._evidence.scores, flattened, kept)]
 
 
+@dataclass(frozen=True, eq=False)
+class Case:
+    """What a strategy may look at, at one C.
+
+    Attributes
+    ----------
+    taxonomy : Taxonomy
+    evidence : Evidence, optional
+    judge : Judge, optional
+        Both are there for strategies that say ``needs_evidence``.
+    difficulty : callable, optional
+        Gives :func:`~taxofit.bank.siblings.sibling_objectives` at a C, solved on first use.
+    """
+
+    taxonomy: Taxonomy
+    evidence: Evidence | None = None
+    judge: Judge | None = None
+    difficulty: Callable[[float], FloatArray] | None = None
+
+    def validated(self) -> tuple[Evidence, Judge]:
+        """Return evidence and judge; a ValueError where the caller has none."""
+        if self.evidence is None or self.judge is None:
+            raise ValueError("this strategy needs evidence from validation rows")
+        return self.evidence, self.judge
+
+
 class Flattening(Protocol):
     """A way to choose the nodes to remove."""
 
@@ -111,23 +139,8 @@ class Flattening(Protocol):
     def needs_evidence(self) -> bool:
         """Whether the choice depends on validation rows."""
 
-    def choose(
-        self,
-        taxonomy: Taxonomy,
-        evidence: Evidence | None,
-        judge: Judge | None,
-        difficulty: Callable[[float], FloatArray] | None = None,
-    ) -> Choice:
-        """Return the nodes to remove.
-
-        Parameters
-        ----------
-        taxonomy : Taxonomy
-        evidence, judge
-            At one C; None only if ``needs_evidence`` is False.
-        difficulty : callable, optional
-            Gives :func:`~taxofit.bank.siblings.sibling_objectives` at a C.
-        """
+    def choose(self, case: Case) -> Choice:
+        """Return the nodes to remove."""
 
 
 @dataclass(frozen=True)
@@ -136,9 +149,9 @@ class KeepAll:
 
     needs_evidence = False
 
-    def choose(self, taxonomy, evidence=None, judge=None, difficulty=None) -> Choice:  # noqa: ANN001, ARG002
+    def choose(self, case: Case) -> Choice:
         """Return the empty choice."""
-        return Choice(np.zeros(taxonomy.n_nodes, dtype=bool), "nothing is removed")
+        return Choice(np.zeros(case.taxonomy.n_nodes, dtype=bool), "nothing is removed")
 
 
 @dataclass(frozen=True)
@@ -147,9 +160,9 @@ class FlattenAll:
 
     needs_evidence = False
 
-    def choose(self, taxonomy, evidence=None, judge=None, difficulty=None) -> Choice:  # noqa: ANN001, ARG002
+    def choose(self, case: Case) -> Choice:
         """Return all internal nodes."""
-        return Choice(taxonomy.is_internal, "every internal node is removed")
+        return Choice(case.taxonomy.is_internal, "every internal node is removed")
 
 
 @dataclass(frozen=True)
@@ -166,22 +179,23 @@ class FlattenLevels:
     levels: Literal["top", "bottom", "multiple"] | Sequence[int] = "top"
     needs_evidence = False
 
-    def choose(self, taxonomy, evidence=None, judge=None, difficulty=None) -> Choice:  # noqa: ANN001, ARG002
+    def choose(self, case: Case) -> Choice:
         """Return the internal nodes of the levels; a level without any is a TaxonomyError."""
+        taxonomy = case.taxonomy
         internal_levels = np.unique(taxonomy.level[taxonomy.is_internal])
         if not internal_levels.size:
             raise TaxonomyError("the taxonomy is flat: it has no level to flatten")
-        wanted = {
-            "top": (1,),
-            "bottom": (int(internal_levels[-1]),),
-            "multiple": (1, 3),
-        }.get(self.levels, self.levels)  # type: ignore[call-overload]
+        wanted = self.levels
+        if isinstance(wanted, str):
+            wanted = {"top": (1,), "bottom": (int(internal_levels[-1]),), "multiple": (1, 3)}[
+                wanted
+            ]
         for level in wanted:
             if level not in internal_levels:
                 raise TaxonomyError(
                     f"level {level} cannot be flattened: it has no internal nodes (levels "
-                    f"{', '.join(map(str, internal_levels))} have). Multiple-level flattening needs "
-                    f"internal nodes on levels 1 and 3; use 'top' or 'bottom'"
+                    f"{', '.join(map(str, internal_levels))} have); multiple-level flattening "
+                    f"needs internal nodes on levels 1 and 3; use 'top' or 'bottom'"
                 )
         removed = taxonomy.is_internal & np.isin(taxonomy.level, wanted)
         named = " and ".join(map(str, wanted))
@@ -204,8 +218,9 @@ class GlobalINF:
     psi: float | Literal["auto"] = "auto"
     needs_evidence = True
 
-    def choose(self, taxonomy, evidence, judge, difficulty=None) -> Choice:  # noqa: ANN001, ARG002
+    def choose(self, case: Case) -> Choice:
         """Return the nodes above the threshold."""
+        taxonomy, (evidence, judge) = case.taxonomy, case.validated()
 
         def at(psi: float) -> Choice:
             threshold = np.full(taxonomy.n_nodes, global_threshold(evidence.objective, psi))
@@ -218,21 +233,22 @@ class GlobalINF:
 
 @dataclass(frozen=True)
 class LevelINF:
-    """Remove internal nodes whose f* exceeds µ_k + ψ_kσ_k over their level (Level-INF, Algorithm 1).
+    """Remove internal nodes whose f* exceeds µ_k + ψ_kσ_k over their level: Level-INF, Algorithm 1.
 
     Parameters
     ----------
     psi : float, sequence of float or "auto"
-        One for all levels, or one per level that has internal nodes, top first. ``"auto"`` tunes them
-        level by level from the top, as :class:`GlobalINF` does, the others held fixed; levels not yet
-        tuned lose nothing.
+        One for all levels, or one per level that has internal nodes, top first. ``"auto"`` tunes
+        them level by level from the top, as :class:`GlobalINF` does, the others held fixed; levels
+        not yet tuned lose nothing.
     """
 
     psi: float | Sequence[float] | Literal["auto"] = "auto"
     needs_evidence = True
 
-    def choose(self, taxonomy, evidence, judge, difficulty=None) -> Choice:  # noqa: ANN001, ARG002
+    def choose(self, case: Case) -> Choice:
         """Return the nodes above the threshold of their level."""
+        taxonomy, (evidence, judge) = case.taxonomy, case.validated()
         n_levels = int(taxonomy.level[taxonomy.is_internal].max(initial=0))
 
         def at(psi: Sequence[float]) -> Choice:
@@ -262,9 +278,9 @@ class MaxMargin:
     After Babbar et al. (2013), *Maximum-margin framework for training data synchronization in
     large-scale hierarchical classification*, whose text was not at hand; this is our reading of the
     rule, with logistic regression as the margin model. At each parent the internal children are
-    sorted by F (see :func:`~taxofit.bank.siblings.sibling_objectives`), hardest first. The first two
-    go; then the next, as long as the drop in F to it is smaller than the drop before. An only internal
-    child is kept.
+    sorted by F (see :func:`~taxofit.bank.siblings.sibling_objectives`), hardest first. The first
+    two go; then the next, as long as the drop in F to it is smaller than the drop before. An only
+    internal child is kept.
 
     Parameters
     ----------
@@ -275,9 +291,11 @@ class MaxMargin:
     C: float = 1.0
     needs_evidence = True
 
-    def choose(self, taxonomy, evidence, judge, difficulty) -> Choice:  # noqa: ANN001, ARG002
+    def choose(self, case: Case) -> Choice:
         """Return the hardest children of every parent."""
-        F = difficulty(self.C)
+        if case.difficulty is None:
+            raise ValueError("this strategy needs the difficulty of siblings")
+        taxonomy, F = case.taxonomy, case.difficulty(self.C)
         removed = np.zeros(taxonomy.n_nodes, dtype=bool)
         threshold = np.full(taxonomy.n_nodes, np.nan)
         for parent in range(taxonomy.n_nodes):
@@ -343,7 +361,7 @@ def _n_before_larger_drop(F: FloatArray) -> int:
     return n
 
 
-def _checked_psi(psi: float) -> float:
-    if not (np.isscalar(psi) and psi >= 0):
+def _checked_psi(psi: object) -> float:
+    if not (isinstance(psi, Real) and psi >= 0):
         raise TaxonomyError(f"psi must be a number not below 0 or 'auto', but is {psi!r}")
     return float(psi)

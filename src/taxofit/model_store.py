@@ -1,15 +1,14 @@
 """Models on disk: a folder with a JSON manifest and safetensors files. Nothing is ever unpickled.
 
 ``manifest.json`` holds the format's version, settings, taxonomy, evidence and checksums;
-``weights.safetensors`` the packed weights; ``encoder.safetensors`` the arrays of a text encoder, where
-the model has one. File names are fixed here, never read from a manifest.
+``weights.safetensors`` the packed weights; ``encoder.safetensors`` the arrays of a text encoder,
+where the model has one. File names are fixed here, never read from a manifest.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -28,7 +27,7 @@ from taxofit.predict.weights import DenseWeights, PackedWeights
 from taxofit.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     import pandas as pd
     from numpy.typing import NDArray
@@ -53,10 +52,10 @@ def save_model(
     ----------
     classifier : TaxonomyClassifier
     folder : path
-        Made where it does not exist. An earlier model there is replaced; anything else in the way is
-        a ModelError.
+        Made where it does not exist. An earlier model there is replaced; anything else in the way
+        is a ModelError.
     notes : mapping, optional
-        JSON values kept with the model under ``"notes"``; the command line keeps column names there.
+        JSON values kept under ``"notes"``; the command line keeps column names there.
     """
     folder = Path(folder)
     _check_replaceable(folder)
@@ -120,8 +119,9 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
     version = manifest.get("format_version")
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise ModelError(
-            f"{folder} was written by taxofit {manifest.get('taxofit_version')} in format {version}; "
-            f"this is taxofit {__version__}, which reads formats up to {FORMAT_VERSION}: upgrade it"
+            f"{folder} was written by taxofit {manifest.get('taxofit_version')} in format "
+            f"{version}; this is taxofit {__version__}, which reads formats up to "
+            f"{FORMAT_VERSION}: upgrade it"
         )
     return manifest
 
@@ -194,8 +194,8 @@ def _write_folder(
         text = json.dumps(manifest, ensure_ascii=False, allow_nan=False, default=_plain)
         (written / MANIFEST).write_text(text, encoding="utf-8")
         if folder.exists():
-            os.replace(folder, beside / "old")
-        os.replace(written, folder)
+            folder.replace(beside / "old")
+        written.replace(folder)
     except (TypeError, ValueError) as error:
         raise ModelError(f"the model cannot be saved: {error}") from error
     finally:
@@ -229,8 +229,8 @@ def _taxonomy_to_json(taxonomy: Taxonomy) -> dict[str, Any]:
     for label in taxonomy.labels:
         if not isinstance(label, (str, int, float)):
             raise ModelError(
-                f"the label {label!r} is a {type(label).__name__} and cannot be saved; labels of saved "
-                f"models are texts or numbers"
+                f"the label {label!r} is a {type(label).__name__} and cannot be saved; labels of "
+                f"saved models are texts or numbers"
             )
     return {
         "parent": taxonomy.parent.tolist(),
@@ -260,11 +260,9 @@ def _frame_to_json(frame: pd.DataFrame) -> dict[str, list[Any]]:
 def _frame_from_json(saved: dict[str, list[Any]]) -> pd.DataFrame:
     import pandas as pd
 
-    floats = ("objective", "margin", "difficulty", "threshold")
-    read: Callable[[str, list[Any]], Any] = lambda name, values: (  # noqa: E731
-        np.asarray([float(v) for v in values]) if name in floats else values
-    )
-    return pd.DataFrame({name: read(name, values) for name, values in saved.items()})
+    frame = pd.DataFrame(saved)
+    numbers = ["objective", "margin", "difficulty", "threshold"]
+    return frame.assign(**{name: [float(value) for value in saved[name]] for name in numbers})
 
 
 def _finite(value: Any) -> Any:

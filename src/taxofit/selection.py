@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from taxofit.bank.siblings import sibling_objectives
-from taxofit.flattening import Choice, Judge
+from taxofit.flattening import Case, Choice, Judge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,14 +67,11 @@ class Selector:
 
     def select(self, strategy: Flattening) -> Selection:
         """Return the best C and flattening; of equal scores the smaller C, then fewer removals."""
-        best: Selection | None = None
+        candidates = []
         for evidence, judge in zip(self.evidence, self._judges, strict=True):
-            choice = strategy.choose(self.taxonomy, evidence, judge, self._difficulty)
-            score = judge(choice.removed)
-            if best is None or score > best.score:
-                best = Selection(evidence.C, choice, score, evidence)
-        assert best is not None  # noqa: S101  (evidence is never empty)
-        return best
+            choice = strategy.choose(Case(self.taxonomy, evidence, judge, self._difficulty))
+            candidates.append(Selection(evidence.C, choice, judge(choice.removed), evidence))
+        return max(candidates, key=lambda selection: selection.score)
 
 
 def evidence_table(
@@ -85,9 +82,9 @@ def evidence_table(
 ) -> pd.DataFrame:
     """Return one line per node but the root: what is known of it and what became of it.
 
-    Columns: ``label``, ``level``, ``is_leaf``, ``rows`` (training rows under it), ``objective`` (f* on
-    the validation rows), ``margin`` (1/‖θ‖), ``difficulty`` (what the strategy compared, f* or its own),
-    ``threshold``, ``removed`` and ``why``. NaN where nothing was measured.
+    Columns: ``label``, ``level``, ``is_leaf``, ``rows`` (training rows under it), ``objective`` (f*
+    on the validation rows), ``margin`` (1/‖θ‖), ``difficulty`` (what the strategy compared: f* or a
+    measure of its own), ``threshold``, ``removed`` and ``why``. NaN where nothing was measured.
     """
     import pandas as pd
 

@@ -123,8 +123,8 @@ class Taxonomy(Tree):
                 known = list(index)
                 raise TaxonomyError(
                     f"node {below!r} has two parents, {known[parent[pair[1]]]!r} and {above!r}; a "
-                    f"taxonomy is a tree ({describe_edge(position)}). If these are two categories of "
-                    f"one name, give them different labels or use Taxonomy.from_paths"
+                    f"taxonomy is a tree ({describe_edge(position)}). If these are two categories "
+                    f"of one name, give them different labels or use Taxonomy.from_paths"
                 )
         if not index:
             raise TaxonomyError("the taxonomy is empty: no edges were given")
@@ -248,8 +248,8 @@ class Taxonomy(Tree):
         crowded = next((label for label, degree in graph.in_degree if degree > 1), None)
         if crowded is not None:
             raise TaxonomyError(
-                f"node {crowded!r} has several parents, {_shown(list(graph.predecessors(crowded)))}; "
-                f"a taxonomy is a tree"
+                f"node {crowded!r} has several parents, "
+                f"{_shown(list(graph.predecessors(crowded)))}; a taxonomy is a tree"
             )
         parent = np.full(len(index), -1)
         for above, below in graph.edges:

@@ -108,7 +108,7 @@ def show_json(report: dict[str, Any]) -> None:
 # ---------------------------------------------------------------------- reports
 
 
-def show_fit(report: FitReport, file: str) -> None:
+def show_fit(report: FitReport, file: str, test: str | None = None) -> None:
     """Print what was trained, what was removed, and what to do next."""
     console = Console()
     _show_notes(console, report.notes)
@@ -132,7 +132,7 @@ def show_fit(report: FitReport, file: str) -> None:
     if report.test is not None:
         console.print()
         show_evaluation(report.test)
-    _show_next(console, [("predict", report.model, file, "-o", "predictions.csv")])
+    _show_next(console, [("predict", report.model, test or file, "-o", "predictions.csv")])
 
 
 def show_evaluation(report: EvaluationReport) -> None:

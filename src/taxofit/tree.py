@@ -176,7 +176,7 @@ class Tree:
 
 
 def breadth_first(parent: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-    """Return the nodes reachable from those without a parent, level by level, siblings in index order."""
+    """Return the nodes reachable from the tops, level by level, siblings in index order."""
     by_parent = np.argsort(parent, kind="stable")
     bounds = np.searchsorted(parent[by_parent], np.arange(-1, parent.size + 1))
     frontier = by_parent[: bounds[1]]

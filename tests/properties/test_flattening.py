@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from taxofit import Taxonomy, TaxonomyError
 from taxofit.bank.evidence import Evidence
 from taxofit.flattening import (
+    Case,
     FlattenAll,
     FlattenLevels,
     GlobalINF,
@@ -75,7 +76,7 @@ def test_walking_a_flattened_taxonomy_needs_only_the_original_scores(given_evide
 @given(evidences())
 def test_flattening_everything_walks_to_the_best_leaf(given_evidence):
     taxonomy, evidence = given_evidence
-    removed = FlattenAll().choose(taxonomy).removed
+    removed = FlattenAll().choose(Case(taxonomy)).removed
     reached = judge_of(taxonomy, evidence).predict(removed)
     best = taxonomy.leaf_order[evidence.scores[:, taxonomy.leaf_order].argmax(axis=1)]
     np.testing.assert_array_equal(reached, best)
@@ -92,7 +93,7 @@ def test_global_inf_is_algorithm_2(given_evidence, psi):
         for n in range(1, taxonomy.n_nodes)
         if len(taxonomy.children(n)) and evidence.objective[n] > mean + psi * deviation + 1e-12
     }
-    choice = GlobalINF(psi=psi).choose(taxonomy, evidence, None)
+    choice = GlobalINF(psi=psi).choose(Case(taxonomy, evidence, judge_of(taxonomy, evidence)))
     assert expected <= set(np.flatnonzero(choice.removed))
     for node in set(np.flatnonzero(choice.removed)) - expected:
         assert evidence.objective[node] == pytest.approx(mean + psi * deviation)
@@ -101,7 +102,9 @@ def test_global_inf_is_algorithm_2(given_evidence, psi):
 @given(evidences(), st.floats(0, 3))
 def test_level_inf_is_algorithm_1(given_evidence, psi):
     taxonomy, evidence = given_evidence
-    removed = LevelINF(psi=psi).choose(taxonomy, evidence, None).removed
+    removed = (
+        LevelINF(psi=psi).choose(Case(taxonomy, evidence, judge_of(taxonomy, evidence))).removed
+    )
     for level in range(1, taxonomy.depth + 1):
         nodes = np.flatnonzero(taxonomy.level == level)
         values = evidence.objective[nodes]
@@ -116,8 +119,11 @@ def test_level_inf_is_algorithm_1(given_evidence, psi):
 def test_automatic_psi_is_the_best_of_the_grid_and_removes_least(given_evidence):
     taxonomy, evidence = given_evidence
     judge = judge_of(taxonomy, evidence)
-    choice = GlobalINF().choose(taxonomy, evidence, judge)
-    candidates = [GlobalINF(psi=k / 10).choose(taxonomy, evidence, None).removed for k in range(31)]
+    choice = GlobalINF().choose(Case(taxonomy, evidence, judge))
+    candidates = [
+        GlobalINF(psi=k / 10).choose(Case(taxonomy, evidence, judge_of(taxonomy, evidence))).removed
+        for k in range(31)
+    ]
     best = max(judge(c) for c in candidates)
     assert judge(choice.removed) == best
     assert choice.removed.sum() == min(c.sum() for c in candidates if judge(c) == best)
@@ -126,7 +132,7 @@ def test_automatic_psi_is_the_best_of_the_grid_and_removes_least(given_evidence)
 @given(evidences())
 def test_judge_gives_the_macro_f1_of_the_metrics(given_evidence):
     taxonomy, evidence = given_evidence
-    removed = KeepAll().choose(taxonomy).removed
+    removed = KeepAll().choose(Case(taxonomy)).removed
     judge = judge_of(taxonomy, evidence)
     labels = [taxonomy.labels[n] for n in judge.predict(removed)]
     truth = [taxonomy.labels[n] for n in evidence.row_leaf]
@@ -138,19 +144,19 @@ def test_level_flattening_removes_whole_levels(taxonomy):
     internal = taxonomy.is_internal
     if not internal.any():
         with pytest.raises(TaxonomyError, match="the taxonomy is flat"):
-            FlattenLevels("top").choose(taxonomy)
+            FlattenLevels("top").choose(Case(taxonomy))
         return
-    top = FlattenLevels("top").choose(taxonomy).removed
+    top = FlattenLevels("top").choose(Case(taxonomy)).removed
     assert (top == (internal & (taxonomy.level == 1))).all()
     deepest = taxonomy.level[internal].max()
-    bottom = FlattenLevels("bottom").choose(taxonomy).removed
+    bottom = FlattenLevels("bottom").choose(Case(taxonomy)).removed
     assert (bottom == (internal & (taxonomy.level == deepest))).all()
     if (internal & (taxonomy.level == 3)).any():
-        both = FlattenLevels("multiple").choose(taxonomy).removed
+        both = FlattenLevels("multiple").choose(Case(taxonomy)).removed
         assert (both == (internal & np.isin(taxonomy.level, [1, 3]))).all()
     else:
         with pytest.raises(TaxonomyError, match="level 3 cannot be flattened"):
-            FlattenLevels("multiple").choose(taxonomy)
+            FlattenLevels("multiple").choose(Case(taxonomy))
 
 
 @pytest.mark.parametrize(
@@ -168,7 +174,7 @@ def test_max_margin_removes_down_to_the_first_larger_drop(difficulty, expected):
     taxonomy = Taxonomy.from_paths([*tops, ("leaf",)])
     F = np.full(taxonomy.n_nodes, np.nan)
     F[taxonomy.nodes_of([name for name, _ in tops])] = difficulty
-    choice = MaxMargin().choose(taxonomy, None, None, lambda C: F)  # noqa: ARG005
+    choice = MaxMargin().choose(Case(taxonomy, difficulty=lambda C: F))  # noqa: ARG005
     assert choice.removed.sum() == expected
     kept = F[taxonomy.is_internal & ~choice.removed]
     assert not kept.size or kept.max() <= F[choice.removed].min(initial=np.inf)

@@ -7,13 +7,13 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from tests.real_data import real_data
 
 from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.objective import objective
 from taxofit.bank.rows import Rows, node_targets
 from taxofit.bank.solver import SolverSettings
 from taxofit.datasets import ColumnScaler, TextEncoder, load_benchmark
-from tests.real_data import real_data
 
 C_GRID = [10.0**k for k in range(-3, 4)]
 

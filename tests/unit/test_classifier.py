@@ -81,7 +81,7 @@ def test_frames_give_feature_names(pets):
         assert (clf.predict(frame) == y).all()
 
 
-def test_texts_are_encoded_and_predicted_from(pets):
+def test_texts_are_encoded_and_predicted_from():
     texts = ["small grey cat", "big brown dog", "salt cod fillet", "smoked eel"] * 5
     clf = TaxonomyClassifier(ANIMALS, flattening="td-lr", C=100.0, encoder="words")
     clf.fit(texts, ["cat", "dog", "cod", "eel"] * 5)
@@ -247,7 +247,7 @@ def test_bad_labels_are_named(pets):
     X, y = pets
     with pytest.raises(TaxonomyError, match="unknown label 'cow'"):
         fitted(X, np.where(y == "cat", "cow", y))
-    with pytest.raises(DataError, match="15 rows are labelled with internal nodes, .* 'fish'"):
+    with pytest.raises(DataError, match=r"15 rows are labelled with internal nodes, .* 'fish'"):
         fitted(X, np.where(y == "cod", "fish", y))
     with pytest.raises(DataError, match="X has 60 rows but y has 59"):
         fitted(X, y[:59])

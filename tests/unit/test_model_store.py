@@ -89,7 +89,7 @@ def edit_manifest(folder, change):
 
 def test_newer_format_says_to_upgrade(saved):
     edit_manifest(saved[2], lambda m: m.update(format_version=99))
-    with pytest.raises(ModelError, match="in format 99; .* upgrade"):
+    with pytest.raises(ModelError, match=r"in format 99; .* upgrade"):
         load_model(saved[2])
 
 

@@ -92,10 +92,10 @@ class SparseKernels:
         loops.add_curved_product(*self._csr, V, curvature, HV)
         return HV
 
-    def prepare_preconditioner(self, curvature: Array) -> Any:  # noqa: ARG002
+    def prepare_preconditioner(self, curvature: Array) -> Any:
         return None
 
-    def precondition(self, R: Array, prepared: Any) -> Array:  # noqa: ARG002
+    def precondition(self, R: Array, prepared: Any) -> Array:
         return R
 
 

@@ -1,9 +1,9 @@
 """The bank: every node's model over the same rows, solved block by block.
 
 A bank never holds all weights. Each solved block is handed to a consumer, which takes from it what
-it needs (validation scores, pruned weights) and lets the rest go; so memory is bounded by the block.
-Nodes with the same rows under them (chains of single children, nodes without rows) are one problem
-and are solved once.
+it needs (validation scores, pruned weights) and lets the rest go; so memory is bounded by the
+block. Nodes with the same rows under them (chains of single children, nodes without rows) are one
+problem and are solved once.
 """
 
 from __future__ import annotations

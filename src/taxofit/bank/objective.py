@@ -5,8 +5,8 @@ For node n, rows i with weights s_i and labels y_i = +1 under the node, -1 elsew
 .. math:: f(\theta) = C \sum_i s_i \log(1 + \exp(-y_i\,\theta\cdot x_i)) + \tfrac12 \|\theta\|^2
 
 A sum over rows, not a mean. The intercept is the weight of a constant feature 1 and is regularised
-like any other, as liblinear's ``-B 1`` does; nothing here treats it apart. The same formula gives the
-paper's f\ :sup:`*`: solve on training rows, evaluate on validation rows.
+like any other, as liblinear's ``-B 1`` does; nothing here treats it apart. The same formula gives
+the paper's f\ :sup:`*`: solve on training rows, evaluate on validation rows.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def stopping_threshold(
 ) -> Array:
     """Return the gradient norm at which liblinear's primal solver stops.
 
-    tol · max(min(n_positive, n_negative), 1) / n_rows · ‖∇f(0)‖: rarer classes are solved to a finer
-    tolerance, so that comparisons with liblinear at the same ``tol`` are fair.
+    tol · max(min(n_positive, n_negative), 1) / n_rows · ‖∇f(0)‖: rarer classes are solved to a
+    finer tolerance, so that comparisons with liblinear at the same ``tol`` are fair.
     """
     n_positive = np.asarray(n_positive, dtype=np.float64)
     rarer = np.maximum(np.minimum(n_positive, n_rows - n_positive), 1.0)

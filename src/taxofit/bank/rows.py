@@ -23,8 +23,8 @@ class Rows:
     Attributes
     ----------
     X : ndarray of float64 or csr_array of float32, shape (n_rows, n_features)
-        Sparse data is float32, which halves the memory traffic that its products are bound by; dense
-        data is float64, where BLAS is fast and raw features can be badly scaled.
+        Sparse data is float32, which halves the memory traffic that its products are bound by;
+        dense data is float64, where BLAS is fast and raw features can be badly scaled.
     weight : ndarray of float64, shape (n_rows,)
     """
 
@@ -85,8 +85,8 @@ class Targets:
     """Many binary problems over the same rows.
 
     Row i belongs to class ``row_class[i]``, and problem b takes it as positive where
-    ``table[row_class[i], b]``. One-vs-rest nodes and the bits of an output code are both such tables,
-    and no (n_rows x n_problems) array is ever made.
+    ``table[row_class[i], b]``. One-vs-rest nodes and the bits of an output code are both such
+    tables, and no (n_rows x n_problems) array is ever made.
 
     Attributes
     ----------

@@ -1,7 +1,8 @@
 """Problems of one node against its siblings only: what max-margin taxonomy adaptation looks at.
 
-These are other problems than the bank's, over other rows (those under one parent), and so the one place
-where something besides the bank is solved. Each is solved once, whatever C and flattening are tried.
+These are other problems than the bank's, over other rows (those under one parent), and so the one
+place where something besides the bank is solved. Each is solved once, whatever C and flattening are
+tried.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ __all__ = ["sibling_objectives"]
 def sibling_objectives(bank: NodeBank, C: float = 1.0) -> NDArray[np.float64]:
     """Return F of every internal node: how badly it is told apart from its siblings.
 
-    F(v) = f(θ_v) / n, where θ_v minimises the objective of the bank over the n rows under v's parent,
-    those under v positive. NaN for leaves, for the root, and for nodes that have no sibling with rows:
-    nothing says that they are hard.
+    F(v) = f(θ_v) / n, where θ_v minimises the objective of the bank over the n rows under v's
+    parent, those under v positive. NaN for leaves, for the root, and for nodes that have no sibling
+    with rows: nothing says that they are hard.
 
     Parameters
     ----------

@@ -33,9 +33,9 @@ def split_rows(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return (training rows, validation rows); the latter hold about a fraction of the weight.
 
-    Rows are drawn by a seeded hash of what they contain, not of where they stand: a repeated row lies
-    on one side with all its copies and does not leak into the other, the order of rows does not
-    matter, and a row of weight 2 is treated as two rows of weight 1.
+    Rows are drawn by a seeded hash of what they contain, not of where they stand: a repeated row
+    lies on one side with all its copies and does not leak into the other, the order of rows does
+    not matter, and a row of weight 2 is treated as two rows of weight 1.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401  (PEP 562: whatever the name stands for)
+def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'taxofit.datasets' has no attribute {name!r}")
     return getattr(import_module(f"taxofit.datasets.{_HOME[name]}"), name)

@@ -65,7 +65,7 @@ class CountEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(self, *, sublinear_tf: bool = False) -> None:
         self.sublinear_tf = sublinear_tf
 
-    def fit(self, X: Any, y: object = None) -> Self:  # noqa: ANN401, ARG002  (scikit-learn's signature)
+    def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002  (scikit-learn's signature)
         """Count in how many rows each feature occurs; shape (n_rows, n_features)."""
         counts = _check_counts(X)
         n_rows, self.n_features_in_ = counts.shape
@@ -73,7 +73,7 @@ class CountEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.idf_ = (1 + np.log((1 + n_rows) / (1 + n_with))).astype(np.float32)
         return self
 
-    def transform(self, X: Any) -> sparse.csr_matrix:  # noqa: ANN401  (scikit-learn's signature)
+    def transform(self, X: Any) -> sparse.csr_matrix:
         """Return tf-idf rows: CSR of float32, same shape."""
         check_is_fitted(self)
         counts = _check_counts(X)
@@ -86,7 +86,7 @@ class CountEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows: sparse.csr_matrix = normalize(counts, copy=False)
         return rows
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:  # noqa: ANN401
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns, those given or x0, x1, ..."""
         return _column_names(self, input_features)
 
@@ -103,7 +103,7 @@ class CountEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         encoder.n_features_in_ = len(encoder.idf_)
         return encoder
 
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401  (scikit-learn's Tags)
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
@@ -156,12 +156,12 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.max_features = max_features
         self.lowercase = lowercase
 
-    def fit(self, X: Any, y: object = None) -> Self:  # noqa: ANN401  (scikit-learn's signature)
+    def fit(self, X: Any, y: object = None) -> Self:
         """Learn the vocabulary and the weights from training texts, shape (n_rows,)."""
         self.fit_transform(X, y)
         return self
 
-    def fit_transform(self, X: Any, y: object = None) -> sparse.csr_matrix:  # noqa: ANN401, ARG002
+    def fit_transform(self, X: Any, y: object = None) -> sparse.csr_matrix:  # noqa: ARG002
         """Fit, and return the training rows without analysing the texts twice."""
         texts = _check_texts(X)
         self.counters_ = self._counters()
@@ -176,7 +176,7 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows: sparse.csr_matrix = self.weights_.fit_transform(_side_by_side(parts))
         return rows
 
-    def transform(self, X: Any) -> sparse.csr_matrix:  # noqa: ANN401  (scikit-learn's signature)
+    def transform(self, X: Any) -> sparse.csr_matrix:
         """Return tf-idf rows: CSR of float32, shape (n_rows, n_terms)."""
         check_is_fitted(self)
         texts = _check_texts(X)
@@ -232,7 +232,7 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for analysis in ANALYSES[self.features]
         ]
 
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401  (scikit-learn's Tags)
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
@@ -254,7 +254,7 @@ class ColumnScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     array([[2. , 0.5]])
     """
 
-    def fit(self, X: Any, y: object = None) -> Self:  # noqa: ANN401, ARG002  (scikit-learn's signature)
+    def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002  (scikit-learn's signature)
         """Find the largest absolute value of each column; shape (n_rows, n_features)."""
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
         self.n_features_in_ = X.shape[1]
@@ -264,7 +264,7 @@ class ColumnScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.scale_ = np.where(largest > 0, largest, 1.0)
         return self
 
-    def transform(self, X: Any) -> Any:  # noqa: ANN401  (dense or CSR, as it came)
+    def transform(self, X: Any) -> Any:
         """Return the scaled rows, dense or CSR as they came, in float64."""
         check_is_fitted(self)
         X = check_array(X, accept_sparse="csr", dtype=np.float64, copy=True)
@@ -275,7 +275,7 @@ class ColumnScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X /= self.scale_
         return X
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:  # noqa: ANN401
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns, those given or x0, x1, ..."""
         return _column_names(self, input_features)
 
@@ -292,7 +292,7 @@ class ColumnScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         scaler.n_features_in_ = len(scaler.scale_)
         return scaler
 
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401  (scikit-learn's Tags)
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64"]
@@ -325,7 +325,7 @@ def encoder_from_state(
         raise ModelError(f"the state of the {kind!r} encoder is incomplete: {error}") from None
 
 
-def _check_counts(X: Any) -> sparse.csr_matrix:  # noqa: ANN401  (anything array-like)
+def _check_counts(X: Any) -> sparse.csr_matrix:
     counts = sparse.csr_matrix(check_array(X, accept_sparse="csr", dtype=np.float32, copy=True))
     if counts.nnz and counts.data.min() < 0:
         row = int(np.searchsorted(counts.indptr, int(np.argmin(counts.data)), side="right")) - 1
@@ -335,7 +335,7 @@ def _check_counts(X: Any) -> sparse.csr_matrix:  # noqa: ANN401  (anything array
     return counts
 
 
-def _check_texts(X: Any) -> list[str]:  # noqa: ANN401  (anything iterable)
+def _check_texts(X: Any) -> list[str]:
     if isinstance(X, (str, bytes)):
         raise DataError("expected a collection of texts but got a single one; put it in a list")
     if getattr(X, "ndim", 1) == 2 and X.shape[1] == 1:
@@ -350,7 +350,7 @@ def _check_texts(X: Any) -> list[str]:  # noqa: ANN401  (anything iterable)
     return listed
 
 
-def _check_width(encoder: Any, n_features: int) -> None:  # noqa: ANN401  (any of the encoders)
+def _check_width(encoder: Any, n_features: int) -> None:
     if n_features != encoder.n_features_in_:
         raise DataError(
             f"X has {n_features} features, but {type(encoder).__name__} is expecting "
@@ -362,7 +362,7 @@ def _side_by_side(parts: list[Any]) -> sparse.csr_matrix:
     return parts[0] if len(parts) == 1 else sparse.csr_matrix(sparse.hstack(parts, format="csr"))
 
 
-def _column_names(encoder: Any, given: Any) -> NDArray[Any]:  # noqa: ANN401  (any of the encoders)
+def _column_names(encoder: Any, given: Any) -> NDArray[Any]:
     check_is_fitted(encoder)
     if given is None:
         return np.array([f"x{column}" for column in range(encoder.n_features_in_)], dtype=object)

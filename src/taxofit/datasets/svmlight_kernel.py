@@ -85,7 +85,7 @@ def parse_lines(text: bytes, *, multilabel: bool) -> ParsedLines:
 def _parse(  # noqa: C901, PLR0912, PLR0915  (a state machine over bytes, in one piece for numba)
     text: NDArray[np.uint8],
     multilabel: bool,  # noqa: FBT001  (numba passes by position)
-) -> Any:  # noqa: ANN401  (the fields of ParsedLines)
+) -> Any:
     n_colons, n_commas, n_newlines = 0, 0, 0
     for byte in text:
         n_colons += byte == COLON

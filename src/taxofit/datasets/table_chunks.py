@@ -281,8 +281,8 @@ def _iter_parquet(
     path: FilePath, columns: Sequence[str] | None, chunk_rows: int
 ) -> Iterator[TableChunk]:
     try:
-        from pyarrow import ArrowException  # noqa: PLC0415  (optional)
-        from pyarrow.parquet import ParquetFile  # noqa: PLC0415  (optional)
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
     except ImportError:
         raise DataError(
             f"{fspath(path)}: reading Parquet needs pyarrow; pip install 'taxofit[parquet]'"

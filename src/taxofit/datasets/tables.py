@@ -105,7 +105,7 @@ def read_table(
 
 
 def from_frame(
-    frame: Any,  # noqa: ANN401  (pandas, polars or pyarrow; narwhals decides)
+    frame: Any,
     *,
     text: str | Sequence[str] = (),
     numeric: str | Sequence[str] = (),

@@ -81,7 +81,7 @@ class PieceCache:
         unfinished.replace(path)
 
     def _path(self, kind: str, key: Mapping[str, Any]) -> Path:
-        assert self._folder is not None  # noqa: S101  (both callers return before)
+        assert self._folder is not None
         written = json.dumps([kind, self._common, dict(key)], sort_keys=True)
         digest = hashlib.sha256(written.encode()).hexdigest()[:20]
         return self._folder / f"{kind}-{digest}.npz"

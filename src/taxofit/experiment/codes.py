@@ -44,9 +44,7 @@ class CodeExperiment:
         self.leaves, row_class = np.unique(problem.row_leaf, return_inverse=True)
         self.row_class = row_class.astype(np.int32)
         self.lengths = protocol.code_lengths or code_lengths(len(self.leaves))
-        self.code = make_code(
-            problem.taxonomy, self.leaves, max(self.lengths), seed=protocol.seed
-        )
+        self.code = make_code(problem.taxonomy, self.leaves, max(self.lengths), seed=protocol.seed)
         self._key = {"lengths": list(self.lengths), "seed": protocol.seed}
 
     def validate(self, seed: int, progress: Progress | None = None) -> Arrays:
@@ -56,9 +54,7 @@ class CodeExperiment:
             rows, kept, held_out = split_problem(self.problem, self.protocol, seed)
             began = time.perf_counter()
             learner = self._learner(rows.take(kept), self.row_class[kept])
-            margins = learner.margins(
-                rows.take(held_out), self.protocol.Cs, progress=progress
-            )
+            margins = learner.margins(rows.take(held_out), self.protocol.Cs, progress=progress)
             choice = choose_length(margins, self.code, self.row_class[held_out], self.lengths)
             return {
                 "C": np.array(choice.C),

@@ -97,9 +97,7 @@ class Problem:
         """A hash of everything that results depend on."""
         digest = hashlib.sha256()
         for part in (self.X, self.X_test):
-            arrays = (
-                (part.indptr, part.indices, part.data) if sparse.issparse(part) else (part,)
-            )
+            arrays = (part.indptr, part.indices, part.data) if sparse.issparse(part) else (part,)
             digest.update(repr(part.shape).encode())
             for array in arrays:
                 digest.update(np.ascontiguousarray(array).tobytes())

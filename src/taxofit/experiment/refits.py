@@ -87,7 +87,7 @@ class _WarmSolver:
             kept = self._weights.get(int(nodes[0]))
             return None if kept is None else kept.toarray()  # type: ignore[no-any-return]
 
-        def consume(nodes: IntArray, C: float, solution: BlockSolution) -> None:  # noqa: ARG001  (one C)
+        def consume(nodes: IntArray, C: float, solution: BlockSolution) -> None:
             began = time.perf_counter()
             scores[:, nodes] = np.where(
                 has_rows[nodes], scores_of(self.test_rows, solution.weights), -np.inf

@@ -14,7 +14,7 @@ from taxofit.bank.rows import Rows
 from taxofit.bank.split import split_rows
 from taxofit.errors import TaxonomyError
 from taxofit.experiment.protocol import METHODS
-from taxofit.flattening import PSI_GRID, FlattenAll, GlobalINF, Judge
+from taxofit.flattening import Case, FlattenAll, GlobalINF, Judge, PSI_GRID
 from taxofit.methods import FLATTENINGS
 from taxofit.selection import Selector
 
@@ -91,9 +91,7 @@ class Run:
                 float(arrays["score"][row]),
                 float(arrays["seconds"][row]),
             )
-        return cls(
-            seed, choices, float(arrays["bank_seconds"]), arrays["curve"], arrays["flat"]
-        )
+        return cls(seed, choices, float(arrays["bank_seconds"]), arrays["curve"], arrays["flat"])
 
 
 def split_problem(
@@ -145,9 +143,9 @@ def validate(
         )
     classes = np.unique(leaf)
     judges = [Judge(taxonomy, e, classes) for e in evidence]
-    flat = [judge(FlattenAll().choose(taxonomy).removed) for judge in judges]
+    flat = [judge(FlattenAll().choose(Case(taxonomy)).removed) for judge in judges]
     curve = [
-        [judge(GlobalINF(psi).choose(taxonomy, e, judge).removed) for psi in PSI_GRID]
+        [judge(GlobalINF(psi).choose(Case(taxonomy, e, judge)).removed) for psi in PSI_GRID]
         for e, judge in zip(evidence, judges, strict=True)
     ]
     return _to_arrays(choices, bank_seconds, np.array(curve), np.array(flat))

@@ -21,8 +21,8 @@ def walk_scores(
 ) -> NDArray[np.int32]:
     """Return the leaf that each row reaches, as a node of the taxonomy.
 
-    From the root, a row goes to the child of highest score until it is at a leaf; of equal scores the
-    first child in the taxonomy's order wins.
+    From the root, a row goes to the child of highest score until it is at a leaf; of equal scores
+    the first child in the taxonomy's order wins.
 
     Parameters
     ----------

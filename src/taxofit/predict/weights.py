@@ -1,8 +1,9 @@
 """The weights a fitted classifier keeps, in the form that walks need them.
 
-Dense rows meet a plain matrix. Sparse rows meet weights packed by parent: the children of one node side
-by side, keyed by feature, so that one pass over a row's features gives the scores of all children.
-A row's scores are summed in an order of its own, so its prediction never depends on other rows.
+Dense rows meet a plain matrix. Sparse rows meet weights packed by parent: the children of one node
+side by side, keyed by feature, so that one pass over a row's features gives the scores of all
+children. A row's scores are summed in an order of its own, so its prediction never depends on other
+rows.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ __all__ = ["DenseWeights", "NodeWeights", "PackedWeights", "prune_columns"]
 
 
 class NodeWeights(Protocol):
-    """Weights of all nodes of a taxonomy; the intercept of a node that no walk may enter is -inf."""
+    """Weights of all nodes of a taxonomy; a node that no walk may enter has intercept -inf."""
 
     kind: ClassVar[str]
     intercept: Array
@@ -83,7 +84,7 @@ class DenseWeights(_Saved):
         loops.walk_dense(X, self.matrix, self.intercept, taxonomy.first_child, reached, score)
         return reached, score
 
-    def coefficients(self, node: int, taxonomy: Taxonomy) -> Coefficients:  # noqa: ARG002
+    def coefficients(self, node: int, taxonomy: Taxonomy) -> Coefficients:
         return self.matrix[node].copy(), float(self.intercept[node])
 
     def check(self, taxonomy: Taxonomy, n_features: int) -> None:
@@ -219,8 +220,8 @@ def _check_walkable(intercept: Array, taxonomy: Taxonomy) -> None:
 def prune_columns(weights: Array, share: float) -> sparse.csc_array:
     """Return weights without the entries that are too small to matter.
 
-    Of a column θ with d entries, those below ``share`` · ‖θ‖ / √d are dropped. Together they have a norm
-    of at most ``share`` · ‖θ‖, so no score θ·x changes by more than ``share`` · ‖θ‖ · ‖x‖.
+    Of a column θ with d entries, those below ``share`` · ‖θ‖ / √d are dropped. Together they have a
+    norm of at most ``share`` · ‖θ‖, so no score θ·x changes by more than ``share`` · ‖θ‖ · ‖x‖.
 
     Parameters
     ----------

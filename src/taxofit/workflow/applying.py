@@ -170,7 +170,7 @@ def _write(
     source: Source,
     file: str,
     stream: IO[str],
-    exact: bool,  # noqa: FBT001  (private, named at both calls)
+    exact: bool,
     progress: Progress | None,
 ) -> int:
     written: dict[Hashable, tuple[str, str]] = {}

@@ -62,7 +62,7 @@ def describe_model(folder: str) -> dict[str, Any]:
 
 def describe_file(file: str) -> dict[str, Any]:
     """Return what a table, svmlight, ARFF or hierarchy file holds."""
-    format = format_of(file)  # noqa: A001  (the option's name)
+    format = format_of(file)
     if format == "svmlight":
         return _describe_svmlight(file)
     if format == "arff":

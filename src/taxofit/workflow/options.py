@@ -112,7 +112,7 @@ class FitOptions:
             raise DataError(f"seed must be a number from 0 to 2^32 - 1, but is {self.seed}")
         _ = self.regularisation
 
-    def check_for(self, format: str, file: str) -> None:  # noqa: A002  (the option's name)
+    def check_for(self, format: str, file: str) -> None:
         """Raise a DataError where options do not go with the format of the file."""
         if format == "table":
             if not (self.text or self.numeric):

@@ -110,7 +110,7 @@ class Source:
     @classmethod
     def from_options(cls, options: FitOptions, file: str) -> Self:
         """Return how this file is to be read; a DataError where options contradict one another."""
-        format = format_of(file) if options.format == "auto" else options.format  # noqa: A001
+        format = format_of(file) if options.format == "auto" else options.format
         options.check_for(format, file)
         shared = {field.name for field in fields(cls)} & {field.name for field in fields(options)}
         values = {name: getattr(options, name) for name in shared}

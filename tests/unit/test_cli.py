@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+import warnings
+
+import pytest
+
+from taxofit import cli, terminal
+from taxofit.errors import DataError
+
+
+@pytest.fixture(autouse=True)
+def _warnings_are_shown_as_before(monkeypatch):
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "info", "demo"])
+def test_every_command_helps_with_an_example(command, capsys):
+    assert cli.main([command, "--help"]) == 0
+    assert f"Example: taxofit {command}" in capsys.readouterr().out
+
+
+def test_version_is_printed(capsys):
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("taxofit ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["fit"], "Missing argument 'FILE'"),
+        (
+            ["fit", "absent.csv", "--text", "t", "--path", "p", "--model", "m"],
+            "no such file: absent",
+        ),
+        (
+            ["fit", "absent.csv", "--text", "t", "--path", "p", "--model", "m", "--seed", "x"],
+            "seed",
+        ),
+        (["fit", "a.csv", "--model", "m", "--C", "0"], "C must be a positive number"),
+        (["fit", "a.csv", "--model", "m"], "which columns are the features"),
+        (["predict", "absent", "absent.csv"], "absent is not a taxofit model"),
+        (["evaluate", "absent", "absent.csv"], "absent is not a taxofit model"),
+        (["info", "absent.csv"], "no such file: absent.csv"),
+        (["demo", "--rows", "1"], "n_rows must be at least"),
+        (["--colour"], "No such option: --colour"),
+    ],
+)
+def test_bad_input_is_exit_code_2_and_one_line(arguments, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(arguments) == 2
+    shown = capsys.readouterr()
+    (line,) = shown.err.splitlines()
+    assert said in line
+    assert shown.out == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_interruption_is_exit_code_130_and_one_line(capsys, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("taxofit.workflow.demo.run_demo", interrupt)
+    assert cli.main(["demo"]) == 130
+    assert capsys.readouterr().err == "error: interrupted\n"
+
+
+def test_a_file_that_cannot_be_written_is_one_line(capsys, monkeypatch):
+    def fail(*_, **__):
+        raise PermissionError(13, "Permission denied", "out.csv")
+
+    monkeypatch.setattr("taxofit.workflow.demo.run_demo", fail)
+    assert cli.main(["demo"]) == 2
+    assert capsys.readouterr().err == "error: out.csv: Permission denied\n"
+
+
+def test_a_mistake_of_ours_is_not_dressed_up_as_bad_input(monkeypatch):
+    def fail(*_, **__):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("taxofit.workflow.demo.run_demo", fail)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["demo"])
+
+
+def test_messages_stay_on_one_line_and_do_not_steer_the_terminal(capsys):
+    terminal.show_error(DataError("label 'a\nb\x1b[2J[bold]'"))
+    assert capsys.readouterr().err == "error: label 'a b�[2J[bold]'\n"
+
+
+def test_labels_with_markup_are_shown_as_they_are(capsys):
+    terminal.show_description({"kind": "model", "removed": ["[red]sale[/red]"]}, "m")
+    assert "[red]sale[/red]" in capsys.readouterr().out
+
+
+def test_numpy_numbers_are_json(capsys):
+    import numpy as np
+
+    terminal.show_json({"C": np.float32(0.5), "rows": np.int64(3)})
+    assert json.loads(capsys.readouterr().out) == {"C": 0.5, "rows": 3}
+
+
+def test_progress_is_silent_where_nobody_looks():
+    with terminal.progress_bars() as progress:
+        assert progress is None
