@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
-from numbers import Real
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
@@ -19,7 +14,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from taxofit.bank.evidence import gather_evidence, nodes_with_rows
+from taxofit.bank.columns import ColumnStore
+from taxofit.bank.evidence import gather_evidence
 from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.rows import Rows
 from taxofit.bank.solver import SolverSettings
@@ -27,10 +23,10 @@ from taxofit.bank.split import split_rows
 from taxofit.datasets.features import TextEncoder
 from taxofit.errors import DataError, TaxonomyError
 from taxofit.flattening import Case, KeepAll
+from taxofit.labels import check_labels, find_leaves, label_array
 from taxofit.methods import flattening_named
-from taxofit.predict.weights import DenseWeights, PackedWeights, prune_columns
-from taxofit.selection import C_GRID, Selection, Selector, evidence_table
-from taxofit.taxonomy import Taxonomy
+from taxofit.predict.packing import solve_and_pack
+from taxofit.selection import C_GRID, VALIDATION_FRACTION, Selection, Selector, evidence_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,16 +35,18 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from taxofit.bank.solver import BlockSolution
-    from taxofit.flattening import Choice, Flattening
-    from taxofit.predict.weights import NodeWeights
+    from taxofit.flattening import Flattening
+    from taxofit.taxonomy import Taxonomy
 
     IntArray = NDArray[np.int32]
     Progress = Callable[[str, int, int], None]
 
 __all__ = ["TaxonomyClassifier"]
 
-VALIDATION_FRACTION = 0.1  # the paper's 90:10
 PRUNED_SHARE = 0.02
+# Starts for the refit need not be exact: of long weight vectors only the larger entries are kept.
+WARM_SHARE = 0.3
+MAX_KEPT_WHOLE = 2048
 
 
 class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -171,19 +169,35 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         X = self._encode(X, fit=True)
-        y = _check_labels(y, X.shape[0])
+        y = check_labels(y, X.shape[0])
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        taxonomy, row_leaf = self._resolve(y)
+        taxonomy, row_leaf = find_leaves(y, self.taxonomy)
         used = np.flatnonzero(weight > 0)
         if not used.size:
             raise DataError("all sample weights are zero; at least one row must count")
-        X, row_leaf, weight = X[used], row_leaf[used], weight[used]
-
-        rows = Rows.prepare(X, fit_intercept=self.fit_intercept, sample_weight=weight)
-        strategy = flattening_named(self.flattening)
-        selection, choice, C, warm = self._choose(strategy, taxonomy, rows, row_leaf, progress)
-        self._refit(taxonomy, rows, row_leaf, choice, C, warm, progress)
-        self._describe(taxonomy, row_leaf, choice, selection)
+        bank = NodeBank(
+            Rows.prepare(X[used], fit_intercept=self.fit_intercept, sample_weight=weight[used]),
+            taxonomy,
+            row_leaf[used],
+            settings=SolverSettings(tol=self.tol, max_iter=self.max_iter),
+            n_threads=self.n_jobs,
+        )
+        warm = _WarmStarts(taxonomy.n_nodes)
+        selection = self._select(bank, warm, progress)
+        repaired, kept = taxonomy.without(selection.choice.removed)
+        self.weights_, report = solve_and_pack(
+            bank,
+            selection.C,
+            repaired,
+            kept,
+            has_intercept=self.fit_intercept,
+            pruned_share=PRUNED_SHARE if self.prune == "auto" else 0.0,
+            start=warm.at(selection.C),
+            progress=_stage(progress, "Fitting nodes"),
+        )
+        self.n_iter_ = report.n_iterations
+        self.taxonomy_ = repaired
+        self._describe(bank, selection)
         return self
 
     def _encode(self, X: Any, *, fit: bool = False) -> Any:
@@ -199,142 +213,54 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _check_parameters(self) -> None:
-        if self.C != "auto" and not (isinstance(self.C, Real) and self.C > 0):
+        if self.C != "auto" and not (isinstance(self.C, (int, float)) and self.C > 0):
             raise ValueError(f"C must be a positive number or 'auto', but is {self.C!r}")
         if self.prune not in ("auto", "none"):
             raise ValueError(f"prune must be 'auto' or 'none', but is {self.prune!r}")
-        if self.taxonomy is not None and not isinstance(self.taxonomy, Taxonomy):
-            raise TypeError(
-                f"taxonomy must be a Taxonomy or None, got {type(self.taxonomy).__name__}; build "
-                f"one with Taxonomy.from_edges or Taxonomy.from_paths"
-            )
 
-    def _resolve(self, y: NDArray[Any]) -> tuple[Taxonomy, IntArray]:
-        """Return the taxonomy and the leaf of every row in it."""
-        taxonomy = self.taxonomy
-        if taxonomy is None:
-            if y.ndim == 2 or isinstance(y[0], tuple):
-                taxonomy = Taxonomy.from_paths(y.tolist())
-            else:
-                check_classification_targets(y)
-                taxonomy = Taxonomy.from_labels(np.unique(y).tolist())
-        row_leaf = taxonomy.nodes_of(y)
-        inside = np.flatnonzero(~taxonomy.is_leaf[row_leaf])
-        if inside.size:
-            label = taxonomy.labels[row_leaf[inside[0]]]
-            raise DataError(
-                f"{inside.size} rows are labelled with internal nodes, first row {inside[0]} "
-                f"with {label!r}; drop them or give them a leaf of their own"
-            )
-        return taxonomy, row_leaf
-
-    def _choose(
-        self,
-        strategy: Flattening,
-        taxonomy: Taxonomy,
-        rows: Rows,
-        row_leaf: IntArray,
-        progress: Progress | None,
-    ) -> tuple[Selection | None, Choice, float, _WarmStart | None]:
-        """Return what to remove and at which C, from validation rows where they are needed."""
-        needs_validation = self.C == "auto" or strategy.needs_evidence
-        if not needs_validation or rows.n_rows < 2:
-            choice = strategy.choose(Case(taxonomy)) if not needs_validation else _nothing(taxonomy)
-            return None, choice, 1.0 if self.C == "auto" else float(self.C), None
+    def _select(self, bank: NodeBank, warm: _WarmStarts, progress: Progress | None) -> Selection:
+        """Return C and what to remove, from validation rows where they are needed."""
+        strategy = flattening_named(self.flattening)
+        nothing_removed = KeepAll().choose(Case(bank.taxonomy))
+        fallback = Selection(1.0 if self.C == "auto" else float(self.C), nothing_removed)
+        if self.C != "auto" and not strategy.needs_evidence:
+            return replace(fallback, choice=strategy.choose(Case(bank.taxonomy)))
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
-        kept, held_out = split_rows(
-            rows.X, row_leaf, rows.weight, fraction=VALIDATION_FRACTION, seed=int(seed)
+        rows = bank.rows
+        training, held_out = split_rows(
+            rows.X, bank.row_leaf, rows.weight, fraction=VALIDATION_FRACTION, seed=int(seed)
         )
-        if not held_out.size or not kept.size:
-            return None, _nothing(taxonomy), 1.0 if self.C == "auto" else float(self.C), None
-        bank = self._bank(rows.take(kept), taxonomy, row_leaf[kept])
-        warm = _WarmStart({})
+        if not held_out.size or not training.size:
+            return fallback  # a single distinct row: nothing can be held out
+        smaller = bank.take(training)
         evidence = gather_evidence(
-            bank,
+            smaller,
             rows.take(held_out),
-            row_leaf[held_out],
+            bank.row_leaf[held_out],
             C_GRID if self.C == "auto" else [float(self.C)],
             also=warm.keep,
             progress=_stage(progress, "Validating nodes"),
         )
-        selection = Selector(bank, evidence).select(strategy)
-        return selection, selection.choice, selection.C, warm
+        return Selector(smaller, evidence).select(strategy)
 
-    def _refit(
-        self,
-        taxonomy: Taxonomy,
-        rows: Rows,
-        row_leaf: IntArray,
-        choice: Choice,
-        C: float,
-        warm: _WarmStart | None,
-        progress: Progress | None,
-    ) -> None:
-        """Solve the surviving nodes on all rows and pack their weights."""
-        repaired, kept = taxonomy.without(choice.removed)
-        bank = self._bank(rows, taxonomy, row_leaf)
-        has_rows = nodes_with_rows(bank)[kept]
-        solvable = kept[1:][has_rows[1:]]
-        n_features = rows.n_features - self.fit_intercept
-        intercept = np.full(repaired.n_nodes, -np.inf)
-        intercept[0] = 0.0
-        place = np.zeros(taxonomy.n_nodes, dtype=np.int64)
-        place[kept] = np.arange(kept.size)
-        share = PRUNED_SHARE if self.prune == "auto" else 0.0
-        columns: dict[int, Any] = {}
-        matrix = None if rows.is_sparse else np.zeros((repaired.n_nodes, n_features))
-
-        def consume(nodes: IntArray, _: float, solution: BlockSolution) -> None:
-            weights = solution.weights[:n_features]
-            intercept[place[nodes]] = solution.weights[-1] if self.fit_intercept else 0.0
-            if matrix is not None:
-                matrix[place[nodes]] = weights.T
-            else:
-                columns[int(nodes[0])] = (place[nodes], prune_columns(weights, share))
-
-        report = bank.solve(
-            [C],
-            consume,
-            nodes=solvable,
-            start=None if warm is None else warm.start_at(C, taxonomy.n_nodes),
-            progress=_stage(progress, "Fitting nodes"),
-        )
-        self.taxonomy_, self.C_, self.n_iter_ = repaired, C, report.n_iterations
-        self.weights_: NodeWeights
-        if matrix is not None:
-            self.weights_ = DenseWeights(matrix, intercept)
-        else:
-            everything = _placed_columns(columns, (n_features, repaired.n_nodes))
-            self.weights_ = PackedWeights.pack(everything, intercept, repaired)
-
-    def _bank(self, rows: Rows, taxonomy: Taxonomy, row_leaf: IntArray) -> NodeBank:
-        settings = SolverSettings(tol=self.tol, max_iter=self.max_iter)
-        return NodeBank(rows, taxonomy, row_leaf, settings=settings, n_threads=self.n_jobs)
-
-    def _describe(
-        self,
-        taxonomy: Taxonomy,
-        row_leaf: IntArray,
-        choice: Choice,
-        selection: Selection | None,
-    ) -> None:
+    def _describe(self, bank: NodeBank, selection: Selection) -> None:
         """Set the fitted attributes that tell what happened."""
+        taxonomy, choice = bank.taxonomy, selection.choice
         self.original_taxonomy_ = taxonomy
         self.removed_ = tuple(taxonomy.labels[node] for node in np.flatnonzero(choice.removed))
-        self.psi_ = choice.psi
-        self.validation_score_ = float("nan") if selection is None else selection.score
-        n_rows = taxonomy.totals(np.bincount(row_leaf, minlength=taxonomy.n_nodes))
-        evidence = None if selection is None else selection.evidence
-        self.evidence_ = evidence_table(taxonomy, choice, n_rows, evidence)
+        self.C_, self.psi_ = selection.C, choice.psi
+        self.validation_score_ = selection.score
+        n_rows = taxonomy.totals(np.bincount(bank.row_leaf, minlength=taxonomy.n_nodes))
+        self.evidence_ = evidence_table(taxonomy, choice, n_rows, selection.evidence)
         self._set_classes()
 
     def _set_classes(self) -> None:
         """Set the predictable labels; also after loading."""
         leaves = self.taxonomy_.leaf_order
         known = leaves[np.isfinite(self.weights_.intercept[leaves])]
-        self.classes_ = _label_array([self.taxonomy_.labels[leaf] for leaf in known])
+        self.classes_ = label_array([self.taxonomy_.labels[leaf] for leaf in known])
         self._class_of_node = np.full(self.taxonomy_.n_nodes, -1)
         self._class_of_node[known] = np.arange(known.size)
 
@@ -358,11 +284,12 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the share of rows whose leaf is found; labels not in the taxonomy are errors."""
         predicted = self.original_taxonomy_.nodes_of(self.predict(X))
         true = np.full(predicted.size, -1)
-        for row, label in enumerate(_check_labels(y, predicted.size).tolist()):
+        for row, label in enumerate(check_labels(y, predicted.size).tolist()):
             key = tuple(label) if isinstance(label, list) else label
             if key in self.original_taxonomy_:
                 true[row] = self.original_taxonomy_.node_of(key)
-        return float(np.average(true == predicted, weights=sample_weight))
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        return float(np.average(true == predicted, weights=weights))
 
     def node_coef(self, label: Any) -> tuple[NDArray[np.float64], float]:
         """Return weights, shape (n_features,), and intercept of a node of the repaired taxonomy."""
@@ -386,89 +313,34 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-@dataclass(frozen=True)
-class _WarmStart:
-    """Pruned weights of the validation banks, from which the refit starts."""
+class _WarmStarts:
+    """Pruned weights of the validation banks, by C, from which the refit starts."""
 
-    columns: dict[float, dict[int, tuple[IntArray, Any]]]
-    share: float = 0.3
+    def __init__(self, n_nodes: int) -> None:
+        self._n_nodes = n_nodes
+        self._stores: dict[float, ColumnStore] = {}
 
     def keep(self, nodes: IntArray, C: float, solution: BlockSolution) -> None:
-        pruned = prune_columns(
-            solution.weights, self.share if solution.weights.shape[0] > 2048 else 0.0
-        )
-        self.columns.setdefault(C, {})[int(nodes[0])] = (nodes, pruned)
+        """Take a solved block; a Consumer."""
+        n_features = solution.weights.shape[0]
+        share = WARM_SHARE if n_features > MAX_KEPT_WHOLE else 0.0
+        store = self._stores.setdefault(C, ColumnStore((n_features, self._n_nodes), share))
+        store.put(nodes, solution.weights)
 
-    def start_at(self, C: float, n_nodes: int) -> Callable[[IntArray], NDArray[Any]]:
-        blocks = self.columns[C]
-        shape = (next(iter(blocks.values()))[1].shape[0], n_nodes)
-        everything = _placed_columns(blocks, shape)
-        return lambda nodes: everything[:, nodes].toarray()
-
-
-def _placed_columns(
-    blocks: dict[int, tuple[NDArray[Any], Any]], shape: tuple[int, int]
-) -> sparse.csc_array:
-    """Return one matrix with the blocks' columns in their places."""
-    indptr = np.zeros(shape[1] + 1, dtype=np.int64)
-    for places, block in blocks.values():
-        indptr[places + 1] = np.diff(block.indptr)
-    indptr = np.cumsum(indptr)
-    indices = np.empty(indptr[-1], dtype=np.int32)
-    data = np.empty(indptr[-1], dtype=np.float32)
-    for places, block in blocks.values():
-        for k, place in enumerate(places):
-            mine = slice(block.indptr[k], block.indptr[k + 1])
-            indices[indptr[place] : indptr[place + 1]] = block.indices[mine]
-            data[indptr[place] : indptr[place + 1]] = block.data[mine]
-    return sparse.csc_array((data, indices, indptr), shape=shape)
-
-
-def _nothing(taxonomy: Taxonomy) -> Choice:
-    return KeepAll().choose(Case(taxonomy))
+    def at(self, C: float) -> Callable[[IntArray], NDArray[Any]] | None:
+        """Return what gives the weights of nodes at this C; None where there are none."""
+        if C not in self._stores:
+            return None
+        columns = self._stores[C].to_csc()
+        return lambda nodes: columns[:, nodes].toarray()
 
 
 def _new_encoder(encoder: Any) -> Any:
     """Return an unfitted encoder of one's own, or None."""
     if isinstance(encoder, str):
-        return TextEncoder(features=encoder)
+        return TextEncoder(features=encoder)  # type: ignore[arg-type]
     return None if encoder is None else clone(encoder)
 
 
 def _stage(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
     return None if progress is None else lambda done, total: progress(name, done, total)
-
-
-def _check_labels(y: Any, n_rows: int) -> NDArray[Any]:
-    """Return y as a 1-D array of labels or tuples, or as a 2-D array with a path in each row."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
-    if isinstance(y, (list, tuple)) and len(y) and isinstance(y[0], (list, tuple)):
-        y = _label_array([tuple(path) for path in y])
-    y = np.asarray(y)
-    if y.ndim == 2 and y.shape[1] == 1:
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected; it was flattened",
-            DataConversionWarning,
-            stacklevel=3,
-        )
-        y = y.ravel()
-    if y.ndim not in (1, 2):
-        raise ValueError(f"y must have one label or one path a row, got shape {y.shape}")
-    if y.shape[0] != n_rows:
-        raise DataError(f"X has {n_rows} rows but y has {y.shape[0]}; they must be the same")
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise DataError("y contains NaN or infinity; every row needs a label")
-    return y
-
-
-def _label_array(labels: list[Any]) -> NDArray[Any]:
-    """Return labels as an array of their own type, or of objects where they are mixed or tuples."""
-    kinds = {type(label) for label in labels}
-    if len(kinds) == 1 and kinds <= {str, int, float, bool}:
-        return np.asarray(labels)
-    array = np.empty(len(labels), dtype=object)
-    array[:] = labels
-    return array

@@ -78,7 +78,7 @@ def _show_warning(message: Warning | str, *_: object) -> None:
     terminal.show_warning(message)
 
 
-def _show_version(is_asked: bool) -> None:
+def _show_version(is_asked: bool) -> None:  # noqa: FBT001  (Typer's callback)
     if is_asked:
         typer.echo(f"taxofit {__version__}")
         raise typer.Exit
@@ -216,7 +216,7 @@ def fit(
             help=f"Rows labelled with an internal node: {' or '.join(INTERNAL_LABELS)}.",
         ),
     ] = DEFAULTS.internal_labels,
-    format: Annotated[
+    format: Annotated[  # noqa: A002  (the option's name)
         str,
         typer.Option(rich_help_panel=READING, metavar="NAME", help=f"One of {', '.join(FORMATS)}."),
     ] = DEFAULTS.format,

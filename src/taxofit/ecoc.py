@@ -29,7 +29,8 @@ from taxofit.bank.node_bank import DENSE_BLOCK_SIZE
 from taxofit.bank.rows import Rows, Targets
 from taxofit.bank.solver import SolverSettings, solve_block
 from taxofit.bank.split import split_rows
-from taxofit.classifier import VALIDATION_FRACTION, _check_labels, _label_array
+from taxofit.labels import check_labels, label_array
+from taxofit.selection import VALIDATION_FRACTION
 from taxofit.errors import DataError
 from taxofit.metrics import macro_f1_nodes
 from taxofit.selection import C_GRID
@@ -388,7 +389,7 @@ class HierarchicalECOC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         X = self._checked(X, reset=True)
-        y = _check_labels(y, X.shape[0])
+        y = check_labels(y, X.shape[0])
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         used = np.flatnonzero(weight > 0)
         if not used.size:
@@ -398,7 +399,7 @@ class HierarchicalECOC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         place = self.taxonomy_.leaf_start[row_leaf[used]]
         seen, row_class = np.unique(place, return_inverse=True)
         leaves = self.taxonomy_.leaf_order[seen]
-        self.classes_ = _label_array([self.taxonomy_.labels[leaf] for leaf in leaves])
+        self.classes_ = label_array([self.taxonomy_.labels[leaf] for leaf in leaves])
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
@@ -465,12 +466,12 @@ class HierarchicalECOC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def bit_margins(self, X: Any) -> NDArray[Any]:
         """Return the margins of all bits, shape (n_rows, n_bits_)."""
         check_is_fitted(self, "coef_")
-        return self._checked(X) @ self.coef_.T + self.intercept_  # type: ignore[no-any-return]
+        return self._checked(X) @ self.coef_.T + self.intercept_
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of the nearest codeword for each row, shape (n_rows,)."""
         nearest = decode(self.bit_margins(X), self.code_)
-        return self.classes_[nearest]  # type: ignore[no-any-return]
+        return self.classes_[nearest]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

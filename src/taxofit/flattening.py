@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
@@ -362,6 +361,6 @@ def _n_before_larger_drop(F: FloatArray) -> int:
 
 
 def _checked_psi(psi: object) -> float:
-    if not (isinstance(psi, Real) and psi >= 0):
+    if not (isinstance(psi, (int, float)) and psi >= 0):
         raise TaxonomyError(f"psi must be a number not below 0 or 'auto', but is {psi!r}")
     return float(psi)

@@ -80,4 +80,4 @@ def flattening_from_json(saved: str | dict[str, Any]) -> Flattening | str:
         for key, value in saved.items()
         if key != "strategy"
     }
-    return _STRATEGIES[saved["strategy"]](**parameters)  # type: ignore[no-any-return]
+    return _STRATEGIES[saved["strategy"]](**parameters)

@@ -22,8 +22,15 @@ if TYPE_CHECKING:
     from taxofit.flattening import Flattening
     from taxofit.taxonomy import Taxonomy
 
-__all__ = ["C_GRID", "Selection", "Selector", "evidence_table"]
+__all__ = [
+    "C_GRID",
+    "VALIDATION_FRACTION",
+    "Selection",
+    "Selector",
+    "evidence_table",
+]
 
+VALIDATION_FRACTION = 0.1  # the paper's 90:10
 C_GRID = tuple(10.0**k for k in range(-3, 4))
 
 
@@ -36,15 +43,15 @@ class Selection:
     C : float
     choice : Choice
     score : float
-        Validation macro-F1 of the choice.
-    evidence : Evidence
+        Validation macro-F1 of the choice; NaN where nothing had to be validated.
+    evidence : Evidence or None
         At this C.
     """
 
     C: float
     choice: Choice
-    score: float
-    evidence: Evidence
+    score: float = float("nan")
+    evidence: Evidence | None = None
 
 
 class Selector:

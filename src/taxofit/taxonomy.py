@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from taxofit.errors import TaxonomyError
 from taxofit.tree import Tree, breadth_first, renumbered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     import networkx as nx
     from numpy.typing import ArrayLike, NDArray
@@ -145,7 +146,8 @@ class Taxonomy(Tree):
         ('Home > Toys', 'Pets > Toys', 'Fish')
         """
         children: dict[tuple[int, Label], int] = {}
-        parent, names = [-1], [ROOT_LABEL]
+        parent: list[int] = [-1]
+        names: list[Label] = [ROOT_LABEL]
         for position, path in enumerate(paths):
             node = 0
             for name in clean_path(path, position):
@@ -184,7 +186,7 @@ class Taxonomy(Tree):
         >>> Taxonomy.from_parents([-1, 0, 0], ["animal", "cat", "dog"]).leaves
         ('cat', 'dog')
         """
-        if hasattr(parents, "items"):
+        if isinstance(parents, Mapping):
             return cls._from_parent_mapping(parents)
         array = np.asarray(parents)
         if array.ndim != 1 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):

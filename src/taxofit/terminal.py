@@ -65,19 +65,18 @@ def progress_bars(*, is_shown: bool = True) -> Iterator[Progress | None]:
         parts.SpinnerColumn(),
         parts.TextColumn("{task.description}"),
         parts.BarColumn(bar_width=30),
-        parts.MofNCompleteColumn(),
+        parts.TextColumn("{task.fields[shown]}"),
         parts.TimeElapsedColumn(),
     )
     with parts.Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        current = {"Starting": bars.add_task("Starting", total=None)}
+        task = bars.add_task("Starting", total=None, shown="")
 
         def progress(stage: str, done: int, total: int) -> None:
-            if stage not in current:
-                for task in current.values():
-                    bars.remove_task(task)
-                current.clear()
-                current[stage] = bars.add_task(stage, total=total or None)
-            bars.update(current[stage], completed=done, total=total or None)
+            if stage != bars.tasks[0].description:
+                bars.reset(task, description=stage, shown="")
+                bars.tasks[0].total = None  # `reset` would keep the last stage's
+            shown = f"{done:,} of {total:,}" if total else f"{done:,}" if done else ""
+            bars.update(task, completed=done, total=total or None, shown=shown)
 
         yield progress
 

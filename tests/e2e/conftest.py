@@ -45,7 +45,7 @@ def taxofit():
 
 @pytest.fixture(scope="session")
 def shop_csv(tmp_path_factory) -> Path:
-    """Sixty products in five categories, at two and three levels."""
+    """Write sixty products in five categories, at two and three levels."""
     file = tmp_path_factory.mktemp("shop") / "shop.csv"
     lines = [
         f"{word} {title},{path}"
@@ -59,7 +59,7 @@ def shop_csv(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def shop_model(taxofit, shop_csv, tmp_path_factory) -> Path:
-    """A model fitted on the sixty products."""
+    """Fit a model on the sixty products and return its folder."""
     folder = tmp_path_factory.mktemp("fitted") / "model"
     done = taxofit("fit", shop_csv, "--text", "title", "--path", "category", "--model", folder)
     assert done.returncode == 0, done.stderr

@@ -53,16 +53,16 @@ def images(tmp_path):
 class TestOptions:
     def test_names_and_defaults_are_those_of_the_library(self):
         defaults = inspect.signature(TaxonomyClassifier).parameters
-        assert METHODS == tuple(FLATTENINGS)
-        assert FEATURES == tuple(ANALYSES)
+        assert tuple(FLATTENINGS) == METHODS
+        assert tuple(ANALYSES) == FEATURES
         assert set(INTERNAL_LABELS) <= set(INTERNAL_LABEL_CHOICES)
         assert FitOptions.method == defaults["flattening"].default
-        assert FitOptions.C == defaults["C"].default
+        assert defaults["C"].default == FitOptions.C
         assert FitOptions.seed == defaults["random_state"].default
         assert FitOptions.scale == "none"
 
     @pytest.mark.parametrize("C", ["0", "-1", "nan", "inf", "much"])
-    def test_C_is_a_positive_number(self, C):
+    def test_regularisation_is_a_positive_number(self, C):
         with pytest.raises(DataError, match="C must be a positive number or 'auto'"):
             FitOptions(C=C).check()
 
@@ -198,9 +198,8 @@ class TestPredict:
         return str(tmp_path / "model")
 
     def test_cells_that_a_spreadsheet_would_run_get_an_apostrophe(self, tmp_path):
-        rows = ["=1+1,spam,=A1", "=1+1,spam,=A1", "ham,ham,B", "ham,ham,B"]
-        file = write(tmp_path / "f.csv", "x,title,category", *(row[2:] + ",z" for row in rows))
-        file = write(tmp_path / "f.csv", "title,top,leaf", *("spam,=A1,=B1", "ham,Home,Ham") * 3)
+        rows = ("spam,=A1,=B1", "ham,Home,Ham") * 3
+        file = write(tmp_path / "f.csv", "title,top,leaf", *rows)
         options = FitOptions(text=("title",), levels=("top", "leaf"), method="td-lr", C="10")
         model = str(tmp_path / "m")
         fit_file(file, model, options)

@@ -104,7 +104,7 @@ def gather_evidence(
 
 def scores_of(rows: Rows, weights: NDArray[Any]) -> NDArray[Any]:
     """Return θ·x for every row and every column of weights, shape (n_rows, width)."""
-    return rows.X @ weights  # type: ignore[no-any-return]
+    return rows.X @ weights
 
 
 def nodes_with_rows(bank: NodeBank) -> NDArray[np.bool_]:

@@ -73,7 +73,7 @@ class SparseKernels:
         return Z
 
     def losses(self, Z: Array, targets: Targets, cost: Array) -> NDArray[np.float64]:
-        return loops.losses(Z, targets.row_class, targets.table, cost)  # type: ignore[no-any-return]
+        return loops.losses(Z, targets.row_class, targets.table, cost)
 
     def derivatives(
         self, Z: Array, targets: Targets, cost: Array
@@ -120,16 +120,16 @@ class DenseKernels:
             self._eigenvalues, self._eigenvectors = np.linalg.eigh(rows.X.T @ rows.X)
 
     def margins(self, W: Array) -> Array:
-        return self._X @ W  # type: ignore[no-any-return]
+        return self._X @ W
 
     losses = SparseKernels.losses
     derivatives = SparseKernels.derivatives
 
     def gradient(self, W: Array, slopes: Array) -> Array:
-        return W + self._X.T @ slopes  # type: ignore[no-any-return]
+        return W + self._X.T @ slopes
 
     def hessian_product(self, V: Array, curvature: Array) -> Array:
-        return V + self._X.T @ (curvature * (self._X @ V))  # type: ignore[no-any-return]
+        return V + self._X.T @ (curvature * (self._X @ V))
 
     def prepare_preconditioner(self, curvature: Array) -> Any:
         if self._is_narrow:
@@ -141,13 +141,13 @@ class DenseKernels:
         if self._is_narrow:
             solved = [cho_solve(factor, R[:, b]) for b, factor in enumerate(prepared)]
             return np.stack(solved, axis=1)
-        return self._eigenvectors @ (prepared * (self._eigenvectors.T @ R))  # type: ignore[no-any-return]
+        return self._eigenvectors @ (prepared * (self._eigenvectors.T @ R))
 
     def _factor(self, curvature: Array) -> tuple[Array, bool]:
         scaled = np.sqrt(curvature)[:, None] * self._X
         hessian = dsyrk(1.0, scaled.T)  # upper triangle of Xᵀ D X
         hessian.flat[:: self.n_features + 1] += 1.0
-        return cho_factor(hessian, overwrite_a=True, check_finite=False)  # type: ignore[no-any-return]
+        return cho_factor(hessian, overwrite_a=True, check_finite=False)
 
 
 def kernels_for(rows: Rows) -> Kernels:

@@ -105,6 +105,16 @@ class NodeBank:
         self.n_threads = 1 if not rows.is_sparse else n_threads or os.cpu_count() or 1
         self._kernels = kernels_for(rows)
 
+    def take(self, rows: NDArray[np.integer[Any]]) -> NodeBank:
+        """Return the bank over some of the rows."""
+        return NodeBank(
+            self.rows.take(rows),
+            self.taxonomy,
+            self.row_leaf[rows],
+            settings=self.settings,
+            n_threads=self.n_threads,
+        )
+
     def solve(
         self,
         Cs: Sequence[float],

@@ -106,7 +106,7 @@ class Targets:
     def n_positive(self) -> NDArray[np.int64]:
         """Return the number of positive rows of every problem."""
         counts = np.bincount(self.row_class, minlength=self.table.shape[0])
-        return counts @ (self.table > 0)  # type: ignore[no-any-return]
+        return counts @ (self.table > 0)
 
     def signs(self) -> NDArray[np.int8]:
         """Return the labels of all rows, shape (n_rows, n_problems)."""

@@ -212,7 +212,7 @@ def _columns(A: Array, active: NDArray[np.int64]) -> Array:
 
 
 def _dots(A: Array, B: Array) -> NDArray[np.float64]:
-    return np.einsum("ij,ij->j", A, B, dtype=np.float64)  # type: ignore[no-any-return]
+    return np.einsum("ij,ij->j", A, B, dtype=np.float64)
 
 
 def _norms(A: Array) -> NDArray[np.float64]:

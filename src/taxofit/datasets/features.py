@@ -320,7 +320,7 @@ def encoder_from_state(
             f"so the model may come from a newer one"
         )
     try:
-        return ENCODERS[kind].from_state(state, arrays)  # type: ignore[no-any-return]
+        return ENCODERS[kind].from_state(state, arrays)
     except (KeyError, TypeError) as error:
         raise ModelError(f"the state of the {kind!r} encoder is incomplete: {error}") from None
 

@@ -88,7 +88,7 @@ class CodeExperiment:
 
     def predict(self, margins: NDArray[np.float32], n_bits: int) -> NDArray[np.int32]:
         """Return the leaf of the nearest codeword of this length, for every row."""
-        return self.leaves[decode(margins[:, :n_bits], self.code[:, :n_bits])]  # type: ignore[no-any-return]
+        return self.leaves[decode(margins[:, :n_bits], self.code[:, :n_bits])]
 
     def _learner(self, rows: Rows, row_class: NDArray[np.int32]) -> CodeLearner:
         return CodeLearner(

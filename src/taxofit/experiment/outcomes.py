@@ -214,7 +214,7 @@ def fan_out(outcomes: Sequence[Outcome], problem: Problem) -> dict[str, Any]:
 
 def _children_by_level(taxonomy: Taxonomy, n_levels: int) -> list[int]:
     """Children of the nodes of level k are the nodes of level k + 1."""
-    return np.bincount(taxonomy.level, minlength=n_levels + 1)[1 : n_levels + 1].tolist()  # type: ignore[no-any-return]
+    return np.bincount(taxonomy.level, minlength=n_levels + 1)[1 : n_levels + 1].tolist()
 
 
 def by_class_size(outcomes: Sequence[Outcome], problem: Problem) -> dict[str, Any]:
@@ -223,7 +223,9 @@ def by_class_size(outcomes: Sequence[Outcome], problem: Problem) -> dict[str, An
     bins = {**SIZE_BINS, "all": (0, np.inf)}
     found: dict[str, Any] = {}
     for name, (low, high) in bins.items():
-        members = problem.classes[(sizes[problem.classes] >= low) & (sizes[problem.classes] <= high)]
+        members = problem.classes[
+            (sizes[problem.classes] >= low) & (sizes[problem.classes] <= high)
+        ]
         tested = np.isin(problem.test_leaf, members)
         if not members.size:
             continue
@@ -252,9 +254,7 @@ def by_class_size(outcomes: Sequence[Outcome], problem: Problem) -> dict[str, An
 
 
 def _macro_f1(predicted: IntArray, members: IntArray, problem: Problem) -> float:
-    counts = count_classes(
-        problem.test_leaf, predicted, problem.taxonomy.is_leaf, problem.classes
-    )
+    counts = count_classes(problem.test_leaf, predicted, problem.taxonomy.is_leaf, problem.classes)
     return float(counts.f1[np.isin(counts.classes, members)].mean())
 
 

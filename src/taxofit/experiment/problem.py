@@ -57,8 +57,8 @@ ENCODINGS = {
     "diatoms": Encoding(ColumnScaler(), words="each column divided by its training maximum"),
     "dmoz-small": Encoding(CountEncoder(), words="tf-idf of the counts, rows of length 1"),
     "ipc-d": Encoding(words="features as they are (100 LSA components)"),
-    "naics": Encoding(TextEncoder("pairs"), words="tf-idf of words and word pairs"),
-    "20news": Encoding(TextEncoder("words"), words="tf-idf of words"),
+    "naics": Encoding(TextEncoder(features="pairs"), words="tf-idf of words and word pairs"),
+    "20news": Encoding(TextEncoder(features="words"), words="tf-idf of words"),
 }
 
 
@@ -156,7 +156,7 @@ def _prepare(name: str, train: Dataset, test: Dataset, encoding: Encoding) -> Pr
 def _guessed_encoding(train: Dataset) -> Encoding:
     """Texts and counts become tf-idf, other numbers stay."""
     if train.is_text:
-        return Encoding(TextEncoder("words"), words="tf-idf of words")
+        return Encoding(TextEncoder(features="words"), words="tf-idf of words")
     if sparse.issparse(train.X) and train.X.nnz:
         values = train.X.data
         if values.min() >= 0 and np.array_equal(values, np.rint(values)):

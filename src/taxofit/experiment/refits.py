@@ -10,7 +10,7 @@ import numpy as np
 from taxofit.bank.evidence import nodes_with_rows, scores_of
 from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.rows import Rows
-from taxofit.predict.weights import prune_columns
+from taxofit.bank.columns import prune_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -85,7 +85,7 @@ class _WarmSolver:
 
         def start(nodes: IntArray) -> NDArray[Any] | None:
             kept = self._weights.get(int(nodes[0]))
-            return None if kept is None else kept.toarray()  # type: ignore[no-any-return]
+            return None if kept is None else kept.toarray()
 
         def consume(nodes: IntArray, C: float, solution: BlockSolution) -> None:
             began = time.perf_counter()

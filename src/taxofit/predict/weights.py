@@ -26,14 +26,17 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
     Coefficients = tuple[NDArray[np.float64], float]
 
-__all__ = ["DenseWeights", "NodeWeights", "PackedWeights", "prune_columns"]
+__all__ = ["DenseWeights", "NodeWeights", "PackedWeights"]
 
 
 class NodeWeights(Protocol):
     """Weights of all nodes of a taxonomy; a node that no walk may enter has intercept -inf."""
 
     kind: ClassVar[str]
-    intercept: Array
+
+    @property
+    def intercept(self) -> Array:
+        """Intercept of every node, shape (n_nodes,)."""
 
     def walk(self, X: Any, taxonomy: Taxonomy) -> tuple[NDArray[np.int32], Array]:
         """Return the leaf that each row reaches, as a node, and its score there."""
@@ -215,24 +218,3 @@ def _check_walkable(intercept: Array, taxonomy: Taxonomy) -> None:
     stuck = open_nodes & ~reachable & ~taxonomy.is_leaf
     if stuck.any() or not reachable[0]:
         raise ValueError("some internal nodes have no child with a model")
-
-
-def prune_columns(weights: Array, share: float) -> sparse.csc_array:
-    """Return weights without the entries that are too small to matter.
-
-    Of a column θ with d entries, those below ``share`` · ‖θ‖ / √d are dropped. Together they have a
-    norm of at most ``share`` · ‖θ‖, so no score θ·x changes by more than ``share`` · ‖θ‖ · ‖x‖.
-
-    Parameters
-    ----------
-    weights : ndarray, shape (n_features, width)
-    share : float
-        0 drops nothing but zeros.
-
-    Examples
-    --------
-    >>> prune_columns(np.array([[3.0], [0.1], [4.0]]), share=0.05).toarray().ravel().tolist()
-    [3.0, 0.0, 4.0]
-    """
-    cutoff = share * np.sqrt(np.square(weights, dtype=np.float64).mean(axis=0))
-    return sparse.csc_array(np.where(np.abs(weights) > cutoff, weights, 0))

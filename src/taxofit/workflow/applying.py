@@ -104,11 +104,13 @@ def predict_file(
     source = Source.from_notes(read_manifest(model).get("notes", {}), model)
     classifier = load_model(model)
     if not isinstance(out, str):
-        return PredictionReport(_write(classifier, source, file, out, exact, progress), None)
+        return PredictionReport(
+            _write(classifier, source, file, out, exact=exact, progress=progress), None
+        )
     if _is_same_file(out, file):
         raise DataError(f"{out} is the file to read; write the predictions to another one")
     with _replacing(out) as stream:
-        n_rows = _write(classifier, source, file, stream, exact, progress)
+        n_rows = _write(classifier, source, file, stream, exact=exact, progress=progress)
     return PredictionReport(n_rows, out)
 
 
@@ -170,6 +172,7 @@ def _write(
     source: Source,
     file: str,
     stream: IO[str],
+    *,
     exact: bool,
     progress: Progress | None,
 ) -> int:

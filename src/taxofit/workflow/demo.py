@@ -113,10 +113,12 @@ def run_demo(
     train, test = data.subset(train_rows), data.subset(test_rows)
     results, kept = [], {}
     for method, title in METHODS.items():
+        tell = _titled(progress, title)
+        tell("Preparing", 0, 0)
         classifier = TaxonomyClassifier(
             data.taxonomy, flattening=method, encoder=FEATURES, random_state=seed
         )
-        classifier.fit(train.X, train.y, progress=_titled(progress, title))
+        classifier.fit(train.X, train.y, progress=tell)
         scores = score_rows(classifier, test).scores
         n_nodes, C = classifier.taxonomy_.n_nodes, float(classifier.C_)
         results.append(MethodResult(method, title, scores, n_nodes, C, classifier.psi_))
@@ -161,7 +163,9 @@ def _write_rows(file: Path, rows: Sequence[dict[str, str]]) -> None:
         writer.writerows(rows)
 
 
-def _titled(progress: Progress | None, title: str) -> Progress | None:
-    if progress is None:
-        return None
-    return lambda stage, done, total: progress(f"{title}: {stage.lower()}", done, total)
+def _titled(progress: Progress | None, title: str) -> Progress:
+    def tell(stage: str, done: int, total: int) -> None:
+        if progress is not None:
+            progress(f"{title}: {stage.lower()}", done, total)
+
+    return tell

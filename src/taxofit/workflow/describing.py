@@ -62,10 +62,10 @@ def describe_model(folder: str) -> dict[str, Any]:
 
 def describe_file(file: str) -> dict[str, Any]:
     """Return what a table, svmlight, ARFF or hierarchy file holds."""
-    format = format_of(file)
-    if format == "svmlight":
+    kind = format_of(file)
+    if kind == "svmlight":
         return _describe_svmlight(file)
-    if format == "arff":
+    if kind == "arff":
         data = read_arff(file, internal_labels="keep")
         return {
             "kind": "arff",

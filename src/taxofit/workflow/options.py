@@ -112,9 +112,9 @@ class FitOptions:
             raise DataError(f"seed must be a number from 0 to 2^32 - 1, but is {self.seed}")
         _ = self.regularisation
 
-    def check_for(self, format: str, file: str) -> None:
+    def check_for(self, kind: str, file: str) -> None:
         """Raise a DataError where options do not go with the format of the file."""
-        if format == "table":
+        if kind == "table":
             if not (self.text or self.numeric):
                 raise DataError(
                     f"{file}: which columns are the features? Name them with --text or --numeric; "
@@ -134,12 +134,12 @@ class FitOptions:
         ):
             if given:
                 raise DataError(
-                    f"{file}: {option} names columns of a table, but this is read as {format}; "
+                    f"{file}: {option} names columns of a table, but this is read as {kind}; "
                     f"leave it out, or say --format table"
                 )
-        if format == "svmlight" and self.hierarchy is None:
+        if kind == "svmlight" and self.hierarchy is None:
             raise DataError(
                 f"{file}: svmlight files have no taxonomy in them; give its file with --hierarchy"
             )
-        if format == "arff" and self.hierarchy is not None:
+        if kind == "arff" and self.hierarchy is not None:
             raise DataError(f"{file}: the header of an ARFF file is its taxonomy; drop --hierarchy")

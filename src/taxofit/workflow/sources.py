@@ -110,11 +110,11 @@ class Source:
     @classmethod
     def from_options(cls, options: FitOptions, file: str) -> Self:
         """Return how this file is to be read; a DataError where options contradict one another."""
-        format = format_of(file) if options.format == "auto" else options.format
-        options.check_for(format, file)
+        kind = format_of(file) if options.format == "auto" else options.format
+        options.check_for(kind, file)
         shared = {field.name for field in fields(cls)} & {field.name for field in fields(options)}
         values = {name: getattr(options, name) for name in shared}
-        return cls(**values | {"format": format, "has_hierarchy": options.hierarchy is not None})
+        return cls(**values | {"format": kind, "has_hierarchy": options.hierarchy is not None})
 
     def to_notes(self) -> dict[str, Any]:
         """Return what `from_notes` needs, for JSON; only what differs from the defaults."""

@@ -1,0 +1,79 @@
+"""Weights of solved blocks, pruned and kept column by column."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+__all__ = ["ColumnStore", "prune_columns"]
+
+
+def prune_columns(weights: Array, share: float) -> sparse.csc_array:
+    """Return weights without the entries that are too small to matter.
+
+    Of a column θ with d entries, those below ``share`` · ‖θ‖ / √d are dropped. Together they have a
+    norm of at most ``share`` · ‖θ‖, so no score θ·x changes by more than ``share`` · ‖θ‖ · ‖x‖.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (n_features, width)
+    share : float
+        0 drops nothing but zeros.
+
+    Examples
+    --------
+    >>> prune_columns(np.array([[3.0], [0.1], [4.0]]), share=0.05).toarray().ravel().tolist()
+    [3.0, 0.0, 4.0]
+    """
+    cutoff = share * np.sqrt(np.square(weights, dtype=np.float64).mean(axis=0))
+    return sparse.csc_array(np.where(np.abs(weights) > cutoff, weights, 0))
+
+
+class ColumnStore:
+    """A sparse matrix of weights, filled in block by block from several threads.
+
+    Parameters
+    ----------
+    shape : (n_features, n_columns)
+    share : float
+        What :func:`prune_columns` may drop.
+
+    Examples
+    --------
+    >>> store = ColumnStore((2, 3), share=0.0)
+    >>> store.put(np.array([2, 0]), np.array([[1.0, 2.0], [3.0, 0.0]]))
+    >>> store.to_csc().toarray().tolist()
+    [[2.0, 0.0, 1.0], [0.0, 0.0, 3.0]]
+    """
+
+    def __init__(self, shape: tuple[int, int], share: float) -> None:
+        self._shape, self._share = shape, share
+        self._blocks: dict[int, tuple[NDArray[np.int64], sparse.csc_array]] = {}
+
+    def put(self, columns: NDArray[np.integer[Any]], weights: Array) -> None:
+        """Keep the weights of these columns, shape (n_features, len(columns))."""
+        if columns.size:
+            pruned = prune_columns(weights, self._share)
+            self._blocks[int(columns[0])] = (columns.astype(np.int64), pruned)
+
+    def to_csc(self) -> sparse.csc_array:
+        """Return all columns in their places; those never put are zero."""
+        indptr = np.zeros(self._shape[1] + 1, dtype=np.int64)
+        for columns, block in self._blocks.values():
+            indptr[columns + 1] = np.diff(block.indptr)
+        indptr = np.cumsum(indptr)
+        indices = np.empty(indptr[-1], dtype=np.int32)
+        data = np.empty(indptr[-1], dtype=np.float32)
+        for columns, block in self._blocks.values():
+            for k, column in enumerate(columns):
+                mine = slice(block.indptr[k], block.indptr[k + 1])
+                indices[indptr[column] : indptr[column + 1]] = block.indices[mine]
+                data[indptr[column] : indptr[column + 1]] = block.data[mine]
+        return sparse.csc_array((data, indices, indptr), shape=self._shape)

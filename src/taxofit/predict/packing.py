@@ -1,0 +1,77 @@
+"""From a bank to the weights of a predictor: solve the nodes that stay, and pack them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from taxofit.bank.columns import ColumnStore
+from taxofit.bank.evidence import nodes_with_rows
+from taxofit.predict.weights import DenseWeights, PackedWeights
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from taxofit.bank.node_bank import BankReport, NodeBank, Progress
+    from taxofit.bank.solver import BlockSolution
+    from taxofit.predict.weights import NodeWeights
+    from taxofit.taxonomy import Taxonomy
+
+    IntArray = NDArray[np.int32]
+
+__all__ = ["solve_and_pack"]
+
+
+def solve_and_pack(
+    bank: NodeBank,
+    C: float,
+    repaired: Taxonomy,
+    kept: IntArray,
+    *,
+    has_intercept: bool,
+    pruned_share: float,
+    start: Callable[[IntArray], NDArray[Any]] | None = None,
+    progress: Progress | None = None,
+) -> tuple[NodeWeights, BankReport]:
+    """Return the weights of a repaired taxonomy's nodes, and what solving them took.
+
+    Nodes without rows get no weights and an intercept of -inf: no walk enters them.
+
+    Parameters
+    ----------
+    bank : NodeBank
+        Over all training rows and the original taxonomy.
+    C : float
+    repaired, kept
+        From :meth:`Taxonomy.without`: node n of ``repaired`` is the bank's node ``kept[n]``.
+    has_intercept : bool
+        Whether the last feature is the constant one.
+    pruned_share : float
+        See :func:`~taxofit.bank.columns.prune_columns`; of sparse data only.
+    start, progress
+        As in :meth:`NodeBank.solve`.
+    """
+    n_features = bank.rows.n_features - has_intercept
+    place = np.zeros(bank.taxonomy.n_nodes, dtype=np.int64)
+    place[kept] = np.arange(kept.size)
+    intercept = np.full(repaired.n_nodes, -np.inf)
+    intercept[0] = 0.0
+    store = ColumnStore((n_features, repaired.n_nodes), pruned_share)
+    matrix = None if bank.rows.is_sparse else np.zeros((repaired.n_nodes, n_features))
+
+    def consume(nodes: IntArray, C: float, solution: BlockSolution) -> None:  # noqa: ARG001  (one C)
+        places = place[nodes]
+        intercept[places] = solution.weights[-1] if has_intercept else 0.0
+        if matrix is not None:
+            matrix[places] = solution.weights[:n_features].T
+        else:
+            store.put(places, solution.weights[:n_features])
+
+    solvable = kept[1:][nodes_with_rows(bank)[kept[1:]]]
+    report = bank.solve([C], consume, nodes=solvable, start=start, progress=progress)
+    if matrix is not None:
+        return DenseWeights(matrix, intercept), report
+    return PackedWeights.pack(store.to_csc(), intercept, repaired), report
