@@ -1,0 +1,75 @@
+"""The problems that benchmarks solve: real text, and text of the paper's sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from taxofit.bank.node_bank import NodeBank
+from taxofit.bank.rows import Rows
+from taxofit.datasets import TextEncoder, data_folder, load_benchmark
+
+if TYPE_CHECKING:
+    from taxofit.taxonomy import Taxonomy
+
+DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Encoded training rows (without the constant feature) and the leaf of each."""
+
+    name: str
+    X: Any
+    taxonomy: Taxonomy
+    row_leaf: Any
+
+    def bank(self, **settings):
+        return NodeBank(Rows.prepare(self.X), self.taxonomy, self.row_leaf, **settings)
+
+    def nodes(self):
+        """Nodes that have rows: the others have nothing that a peer could be asked to learn."""
+        counts = np.bincount(self.row_leaf, minlength=self.taxonomy.n_nodes)
+        return np.flatnonzero(self.taxonomy.totals(counts) > 0)[1:].astype(np.int32)
+
+    def positives(self, node):
+        """Rows under a node."""
+        position = self.taxonomy.leaf_start[self.row_leaf]
+        inside = (position >= self.taxonomy.leaf_start[node]) & (
+            position < self.taxonomy.leaf_stop[node]
+        )
+        return np.flatnonzero(inside)
+
+    def save_for_peers(self, path):
+        lists = [self.positives(node) for node in self.nodes()]
+        np.savez(
+            path,
+            data=self.X.data,
+            indices=self.X.indices,
+            indptr=self.X.indptr,
+            shape=self.X.shape,
+            positive_indices=np.concatenate(lists),
+            positive_indptr=np.cumsum([0] + [len(rows) for rows in lists]),
+        )
+
+
+def naics() -> Problem:
+    """NAICS 2022 index: 16,299 short texts as tf-idf of words and word pairs, 2,111 nodes with rows."""
+    train, _ = load_benchmark("naics", data_folder() or DEFAULT_DATA)
+    X = TextEncoder(features="pairs", sublinear_tf=False).fit_transform(train.X)
+    return Problem("naics", X.tocsr(), train.taxonomy, train.taxonomy.nodes_of(train.y))
+
+
+def directory(size: str) -> Problem:
+    """Made-up web directory with the printed statistics of one of the paper's DMOZ data sets."""
+    from taxofit.datasets.web_directory import make_web_directory
+
+    made = make_web_directory(size)
+    return Problem(size, made.X_train, made.taxonomy, made.taxonomy.nodes_of(made.y_train))
+
+
+def load(name: str) -> Problem:
+    return naics() if name == "naics" else directory(name)

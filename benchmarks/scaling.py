@@ -1,0 +1,120 @@
+"""How the cost of a bank grows with nodes and with rows, and how near it is to the memory's speed.
+
+    python benchmarks/scaling.py --out runs/scaling
+
+Four sizes each, doubling; every size is solved several times, sizes taking turns, and the best counts.
+Growth of at most 2 for each doubling is linear. The last line compares the bytes that the products with X
+must move with what a plain copy moves per second on the same cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import problems
+
+N_SIZES = 4
+
+
+def seconds_of(problem, nodes, C):
+    bank = problem.bank()
+    start = time.perf_counter()
+    bank.solve([C], lambda *_: None, nodes=nodes)
+    return time.perf_counter() - start
+
+
+def with_rows(problem, n_rows, rng):
+    rows = np.sort(rng.choice(problem.X.shape[0], size=n_rows, replace=False))
+    return problems.Problem(problem.name, problem.X[rows], problem.taxonomy, problem.row_leaf[rows])
+
+
+def by_nodes(problem, C, rounds, rng):
+    """Random sets of distinct nodes that each hold the ones before."""
+    nodes = rng.permutation(problem.nodes())
+    sizes = [len(nodes) // 2**k for k in range(N_SIZES)][::-1]
+    best = dict.fromkeys(sizes, np.inf)
+    for _ in range(rounds):
+        for size in sizes:
+            best[size] = min(best[size], seconds_of(problem, np.sort(nodes[:size]), C))
+    return best
+
+
+def by_rows(problem, C, rounds, rng):
+    """The same nodes over half, a quarter and an eighth of the rows."""
+    sizes = [problem.X.shape[0] // 2**k for k in range(N_SIZES)][::-1]
+    parts = {size: with_rows(problem, size, rng) for size in sizes}
+    nodes = parts[sizes[0]].nodes()
+    best = dict.fromkeys(sizes, np.inf)
+    for _ in range(rounds):
+        for size in sizes:
+            best[size] = min(best[size], seconds_of(parts[size], nodes, C))
+    return best
+
+
+def copy_bandwidth(n_threads):
+    """Bytes per second, read and written, of copying 64 MB arrays on this many threads."""
+    pairs = [(np.ones(8_000_000), np.empty(8_000_000)) for _ in range(n_threads)]
+    best = np.inf
+    with ThreadPoolExecutor(n_threads) as pool:
+        for _ in range(5):
+            start = time.perf_counter()
+            list(pool.map(lambda pair: np.copyto(pair[1], pair[0]), pairs))
+            best = min(best, time.perf_counter() - start)
+    return n_threads * 2 * 64e6 / best
+
+
+def growth(best):
+    values = list(best.values())
+    return [later / earlier for earlier, later in zip(values, values[1:], strict=False)]
+
+
+def figure(found):
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    figure = make_subplots(cols=2, subplot_titles=["nodes", "rows"])
+    for column, what in enumerate(("nodes", "rows"), start=1):
+        sizes = [int(size) for size in found[what]]
+        seconds = list(found[what].values())
+        figure.add_scatter(x=sizes, y=seconds, name="measured", row=1, col=column)
+        linear = [seconds[-1] * size / sizes[-1] for size in sizes]
+        figure.add_scatter(x=sizes, y=linear, name="linear", line_dash="dot", row=1, col=column)
+    figure.update_xaxes(type="log").update_yaxes(type="log", title="seconds")
+    return go.Figure(figure)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--problem", default="naics", choices=["naics", "dmoz-small"])
+    parser.add_argument("--C", type=float, default=10.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    rng = np.random.default_rng(0)
+    problem = problems.load(arguments.problem)
+    seconds_of(problem, problem.nodes()[:2], arguments.C)  # compile
+    found = {
+        "problem": problem.name,
+        "C": arguments.C,
+        "nodes": by_nodes(problem, arguments.C, arguments.rounds, rng),
+        "rows": by_rows(problem, arguments.C, arguments.rounds, rng),
+        "copy_bytes_per_second": copy_bandwidth(problem.bank().n_threads),
+    }
+    for what in ("nodes", "rows"):
+        shown = ", ".join(f"{size:,}: {s:.2f} s" for size, s in found[what].items())
+        ratios = ", ".join(f"{ratio:.2f}" for ratio in growth(found[what]))
+        print(f"{what}: {shown}; each doubling costs {ratios} times as much")
+    print(f"copy: {found['copy_bytes_per_second'] / 1e9:.1f} GB/s")
+    if arguments.out:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        (arguments.out / "scaling.json").write_text(json.dumps(found, indent=2))
+        figure(found).write_html(arguments.out / "scaling.html")
+
+
+if __name__ == "__main__":
+    main()
