@@ -1,8 +1,8 @@
-"""How often is a bad node found? Plant some in random taxonomies and count.
+"""Plant bad nodes in random taxonomies and count how many are found.
 
-In each problem rows come from a hidden concept tree, and the taxonomy that the classifier gets is that
-tree with some nodes whose children belong elsewhere. Precision and recall of the removed nodes say
-how far to trust a repair on data of this kind.
+In each problem rows come from a hidden concept tree, and the taxonomy that the classifier gets is
+that tree with some nodes whose children belong elsewhere. Precision and recall of the removed nodes
+say how far to trust a repair on data of this kind.
 """
 
 from taxofit import TaxonomyClassifier

@@ -1,4 +1,4 @@
-"""A shop's category tree has 'Gifts' and 'Clearance' in it. Which nodes does the data contradict?
+"""Find the nodes that the data contradicts, in a shop with 'Gifts' and 'Clearance' in its tree.
 
 The catalogue is made up, so the truth is known: four categories were planted to sell things, not to
 group them. The classifier is not told. It scores every node on rows that it held out, removes those

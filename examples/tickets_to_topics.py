@@ -1,7 +1,7 @@
 """Support tickets in a data frame, one column per level: train, save, load, predict, explain.
 
-Nothing here knows about files of a particular kind. A frame of pandas, polars or pyarrow will do, the
-taxonomy is made from the paths in it, and the saved model takes plain texts.
+A frame of pandas, polars or pyarrow will do, the taxonomy is made from the paths in it, and the
+saved model takes plain texts.
 """
 
 import tempfile

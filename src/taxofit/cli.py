@@ -47,6 +47,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, no
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0, 2 for bad input, 130 for Ctrl-C."""
+    terminal.prepare_streams()
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
         code = app(args=arguments, prog_name="taxofit", standalone_mode=False)
@@ -311,7 +312,7 @@ def evaluate(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Labelled rows.")],
     *,
     as_json: Json = False,
-    quiet: Quiet = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")] = False,
 ) -> None:
     """Score a model on labelled rows: flat and hierarchical measures, and errors by level."""
     with terminal.progress_bars(is_shown=not (as_json or quiet)) as progress:

@@ -1,8 +1,8 @@
 """Hierarchical error-correcting output codes: a flat rival that solves other binary problems.
 
-Every class gets a codeword of ±1. One logistic regression is solved for each bit of the code, and a row
-goes to the class whose codeword its predicted bits are nearest to. The problems are a table of signs
-over classes, as the nodes of a bank are, and go to the same solver.
+Every class gets a codeword of ±1. One logistic regression is solved for each bit of the code, and a
+row goes to the class whose codeword its predicted bits are nearest to. The problems are a table of
+signs over classes, as the nodes of a bank are, and go to the same solver.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
@@ -24,22 +23,24 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from taxofit.bank.evidence import scores_of
 from taxofit.bank.kernels import kernels_for
 from taxofit.bank.node_bank import DENSE_BLOCK_SIZE
 from taxofit.bank.rows import Rows, Targets
 from taxofit.bank.solver import SolverSettings, solve_block
 from taxofit.bank.split import split_rows
-from taxofit.labels import check_labels, label_array
-from taxofit.selection import VALIDATION_FRACTION
 from taxofit.errors import DataError
+from taxofit.labels import check_labels, find_leaves, label_array
 from taxofit.metrics import macro_f1_nodes
-from taxofit.selection import C_GRID
-from taxofit.taxonomy import Taxonomy
+from taxofit.selection import C_GRID, VALIDATION_FRACTION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
+
+    from taxofit.bank.solver import BlockSolution
+    from taxofit.taxonomy import Taxonomy
 
     IntArray = NDArray[np.int32]
     Code = NDArray[np.int8]
@@ -62,7 +63,7 @@ DECODED_CELLS = 1 << 22  # (rows x classes) looked at together
 
 
 def code_lengths(n_classes: int) -> tuple[int, ...]:
-    """Return the code lengths to choose among: powers of 2 from 32 to the number of classes or 1024.
+    """Return the code lengths to choose among: powers of 2 from 32 to n_classes or 1024.
 
     The paper says "32 to 1024 bits depending on the dataset"; that the longest code grows with the
     number of classes is our reading of it.
@@ -82,10 +83,11 @@ def make_code(taxonomy: Taxonomy, leaves: IntArray, n_bits: int, *, seed: int = 
     """Return one codeword of ±1 for each leaf, shape (n_classes, at most n_bits).
 
     Bits of internal nodes (whether the class lies under the node) and random bits take turns, the
-    nodes that divide the classes most evenly first, until the nodes run out; so every prefix of a code
-    is itself a code of that length, and random bits tell siblings apart even where there are more
-    nodes than bits. No column is constant, equals another, or is another's complement. Few classes
-    have few such columns (2^(k-1) - 1 of k classes); then the code is shorter than asked for.
+    nodes that divide the classes most evenly first, until the nodes run out; so every prefix of a
+    code is itself a code of that length, and random bits tell siblings apart even where there are
+    more nodes than bits. No column is constant, equals another, or is another's complement. Few
+    classes have few such columns (2^(k-1) - 1 of k classes); then the code is shorter than asked
+    for.
 
     Parameters
     ----------
@@ -97,6 +99,7 @@ def make_code(taxonomy: Taxonomy, leaves: IntArray, n_bits: int, *, seed: int = 
 
     Examples
     --------
+    >>> from taxofit import Taxonomy
     >>> t = Taxonomy.from_paths([("animal", "cat"), ("animal", "dog"), ("plant", "oak")])
     >>> make_code(t, t.nodes_of(["cat", "dog", "oak"]), 32).shape
     (3, 3)
@@ -157,7 +160,7 @@ def _random_columns(n_classes: int, rng: np.random.Generator) -> Any:
 def decode(margins: NDArray[Any], code: Code) -> NDArray[np.int64]:
     """Return for each row the class whose codeword is nearest in Hamming distance.
 
-    Of equally near ones the class with the largest sum of margins, Σ_b M_cb z_b, and then the first.
+    Of equally near ones it is that of the largest sum of margins, Σ_b M_cb z_b, then the first.
 
     Parameters
     ----------
@@ -213,7 +216,7 @@ class CodeLearner:
     def solve(
         self,
         Cs: Sequence[float],
-        consume: Callable[[NDArray[np.int64], float, NDArray[Any]], None],
+        consume: Callable[[NDArray[np.int64], float, BlockSolution], None],
         *,
         progress: Progress | None = None,
     ) -> None:
@@ -223,7 +226,7 @@ class CodeLearner:
         ----------
         Cs : sequence of float
         consume : callable
-            Called with (bits, C, weights of shape (n_features, len(bits))) once per block and C.
+            Called with (bits, C, solution) once per block and C.
         progress : callable, optional
             Called with (bits done, bits in all) after each block.
         """
@@ -236,7 +239,7 @@ class CodeLearner:
             for C in sorted(Cs):
                 cost = C * self.rows.weight
                 solution = solve_block(self._kernels, targets, cost, self.settings, weights)
-                consume(block, C, solution.weights)
+                consume(block, C, solution)
                 weights = solution.weights
                 unconverged += [(int(bit), C) for bit in block[~solution.converged]]
             return unconverged
@@ -264,8 +267,8 @@ class CodeLearner:
         shape = (rows.n_rows, self.code.shape[1])
         margins = {C: np.empty(shape, dtype=np.float32) for C in Cs}
 
-        def consume(bits: NDArray[np.int64], C: float, weights: NDArray[Any]) -> None:
-            margins[C][:, bits] = rows.X @ weights
+        def consume(bits: NDArray[np.int64], C: float, solution: BlockSolution) -> None:
+            margins[C][:, bits] = scores_of(rows, solution.weights)
 
         self.solve(Cs, consume, progress=progress)
         return margins
@@ -342,12 +345,15 @@ class HierarchicalECOC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Labels of the leaves that have training rows, in the taxonomy's order.
     coef_ : ndarray, shape (n_bits_, n_features)
     intercept_ : ndarray, shape (n_bits_,)
+    n_iter_ : int
+        Newton steps of the slowest bit.
     taxonomy_ : Taxonomy
     validation_score_ : float
         Macro-F1 of the choice on the validation rows; NaN where none were needed.
 
     Examples
     --------
+    >>> from taxofit import Taxonomy
     >>> X = [[0.0, 1.0], [0.1, 1.2], [2.0, 0.1], [2.2, 0.0], [3.0, 3.1], [3.2, 3.0]]
     >>> y = ["cat", "cat", "dog", "dog", "oak", "oak"]
     >>> t = Taxonomy.from_paths([("animal", "cat"), ("animal", "dog"), ("plant", "oak")])
@@ -394,7 +400,7 @@ class HierarchicalECOC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         used = np.flatnonzero(weight > 0)
         if not used.size:
             raise DataError("all sample weights are zero; at least one row must count")
-        self.taxonomy_, row_leaf = _leaves_of_rows(self.taxonomy, y)
+        self.taxonomy_, row_leaf = find_leaves(y, self.taxonomy)
         rows = Rows.prepare(X[used], fit_intercept=self.fit_intercept, sample_weight=weight[used])
         place = self.taxonomy_.leaf_start[row_leaf[used]]
         seen, row_class = np.unique(place, return_inverse=True)
@@ -417,12 +423,7 @@ class HierarchicalECOC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.n_bits != "auto" and not (
             isinstance(self.n_bits, (int, np.integer)) and self.n_bits > 0
         ):
-            raise ValueError(f"n_bits must be a positive integer or 'auto', but is {self.n_bits!r}")
-        if self.taxonomy is not None and not isinstance(self.taxonomy, Taxonomy):
-            raise TypeError(
-                f"taxonomy must be a Taxonomy or None, got {type(self.taxonomy).__name__}; build one "
-                f"with Taxonomy.from_edges or Taxonomy.from_paths"
-            )
+            raise ValueError(f"n_bits must be a positive number or 'auto', but is {self.n_bits!r}")
 
     def _checked(self, X: Any, *, reset: bool = False) -> Any:
         return validate_data(
@@ -451,11 +452,13 @@ class HierarchicalECOC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dtype = np.float32 if rows.is_sparse else np.float64
         self.coef_ = np.empty((self.n_bits_, n_features), dtype=dtype)
         self.intercept_ = np.zeros(self.n_bits_, dtype=dtype)
+        self.n_iter_ = 0
 
-        def consume(bits: NDArray[np.int64], C: float, weights: NDArray[Any]) -> None:
-            self.coef_[bits] = weights[:n_features].T
+        def consume(bits: NDArray[np.int64], C: float, solution: BlockSolution) -> None:  # noqa: ARG001  (one C)
+            self.coef_[bits] = solution.weights[:n_features].T
+            self.n_iter_ = max(self.n_iter_, int(solution.n_iterations.max()), 1)
             if self.fit_intercept:
-                self.intercept_[bits] = weights[-1]
+                self.intercept_[bits] = solution.weights[-1]
 
         self._learner(rows, row_class, self.code_).solve([self.C_], consume)
 
@@ -477,22 +480,3 @@ class HierarchicalECOC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _leaves_of_rows(taxonomy: Taxonomy | None, y: NDArray[Any]) -> tuple[Taxonomy, IntArray]:
-    """Return the taxonomy, made from y where there is none, and the leaf of every row."""
-    if taxonomy is None:
-        if y.ndim == 2 or isinstance(y[0], tuple):
-            taxonomy = Taxonomy.from_paths(y.tolist())
-        else:
-            check_classification_targets(y)
-            taxonomy = Taxonomy.from_labels(np.unique(y).tolist())
-    row_leaf = taxonomy.nodes_of(y)
-    inside = np.flatnonzero(~taxonomy.is_leaf[row_leaf])
-    if inside.size:
-        label = taxonomy.labels[row_leaf[inside[0]]]
-        raise DataError(
-            f"{inside.size} rows are labelled with internal nodes, the first is row {inside[0]} "
-            f"with {label!r}; drop them or give them a leaf of their own"
-        )
-    return taxonomy, row_leaf

@@ -193,6 +193,8 @@ def _write_folder(
             manifest["files"][name] = _fingerprint(written / name)
         text = json.dumps(manifest, ensure_ascii=False, allow_nan=False, default=_plain)
         (written / MANIFEST).write_text(text, encoding="utf-8")
+        for name in files:  # safetensors lets only the owner read what it writes
+            (written / name).chmod((written / MANIFEST).stat().st_mode)
         if folder.exists():
             folder.replace(beside / "old")
         written.replace(folder)

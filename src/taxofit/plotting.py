@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import plotly.graph_objects as go
 
@@ -266,7 +266,7 @@ def write_figures(results: Results, folder: str | Path) -> list[Path]:
     return written
 
 
-def _percent(values: Any) -> list[float]:  # noqa: ANN401  (any iterable of fractions)
+def _percent(values: Iterable[float]) -> list[float]:
     return [100 * value for value in values]
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "csv_output",
+    "prepare_streams",
     "progress_bars",
     "show_demo",
     "show_description",
@@ -79,6 +80,13 @@ def progress_bars(*, is_shown: bool = True) -> Iterator[Progress | None]:
             bars.update(task, completed=done, total=total or None, shown=shown)
 
         yield progress
+
+
+def prepare_streams() -> None:
+    """Let no character of a label or a table fail on a terminal that cannot show it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def csv_output() -> IO[str]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import warnings
 
@@ -98,6 +99,22 @@ def test_numpy_numbers_are_json(capsys):
 
     terminal.show_json({"C": np.float32(0.5), "rows": np.int64(3)})
     assert json.loads(capsys.readouterr().out) == {"C": 0.5, "rows": 3}
+
+
+def test_progress_is_drawn_on_a_terminal_and_gone_afterwards(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    stderr = Terminal()
+    monkeypatch.setattr("sys.stderr", stderr)
+    with terminal.progress_bars() as progress:
+        progress("Reading", 0, 0)
+        progress("Fitting nodes", 3, 1000)
+        progress("Predicting", 12_000, 0)
+    assert "Predicting" in stderr.getvalue()
+    with terminal.progress_bars(is_shown=False) as progress:
+        assert progress is None
 
 
 def test_progress_is_silent_where_nobody_looks():

@@ -127,9 +127,26 @@ class TestSources:
         assert source.separator == " > "
         assert data.notes == ("paths in 'category' are split at ' > ' (guessed)",)
 
-    def test_a_wrong_separator_makes_a_flat_taxonomy_of_whole_paths(self, shop):
+    def test_a_separator_that_no_label_has_is_refused_where_another_would_do(self, shop):
         options = FitOptions(text=("title",), label_path="category", separator="/")
-        assert read_for_fit(shop, options)[0].taxonomy.depth == 1
+        with pytest.raises(DataError, match=r"has the separator '/'; is it ' > '\?"):
+            read_for_fit(shop, options)
+
+    def test_plain_labels_need_no_separator(self, tmp_path):
+        file = write(tmp_path / "a.csv", "title,category", "mug,Home", "fish,Pets")
+        options = FitOptions(text=("title",), label_path="category", separator="/")
+        assert read_for_fit(file, options)[0].taxonomy.depth == 1
+
+    def test_parquet_is_a_table_like_any_other(self, tmp_path):
+        parquet = pytest.importorskip("pyarrow.parquet")
+        from pyarrow import table
+
+        file = tmp_path / "a.parquet"
+        parquet.write_table(table({"x": [1.0, 2.0], "category": ["A/B", "C/D"]}), file)
+        options = FitOptions(numeric=("x",), label_path="category")
+        data, source = read_for_fit(str(file), options)
+        assert (data.y.tolist(), source.separator) == (["B", "D"], "/")
+        assert [X.tolist() for X in source.iter_features(str(file))] == [[[1.0], [2.0]]]
 
     def test_levels_of_their_own_columns_are_read_as_paths(self, tmp_path):
         file = write(tmp_path / "a.csv", "x,one,two", "1,Home,Mugs", "2,Pets,Fish", "3,Pets,Cats")
@@ -184,6 +201,20 @@ class TestFit:
         (tmp_path / "model" / "thesis.tex").touch()
         with pytest.raises(ModelError, match="is not a taxofit model"):
             fit_file("no-such-file.csv", str(tmp_path / "model"), TABLE)
+
+    def test_a_folder_below_a_file_is_refused_before_any_work(self, shop):
+        with pytest.raises(DataError, match=r"cannot be made: .*shop\.csv is a file"):
+            fit_file("no-such-file.csv", f"{shop}/model", TABLE)
+
+    def test_a_model_without_a_folder_is_refused(self, shop):
+        with pytest.raises(ModelError, match="needs a folder"):
+            fit_file(shop, " ", TABLE)
+
+    def test_rows_without_any_features_are_refused(self, tmp_path):
+        hierarchy = write(tmp_path / "h.txt", "1 2", "1 3")
+        rows = write(tmp_path / "a.svm", "2", "3")
+        with pytest.raises(DataError, match="labels but no features"):
+            fit_file(rows, str(tmp_path / "model"), FitOptions(hierarchy=hierarchy))
 
     def test_a_bad_test_file_is_refused_before_training(self, shop, tmp_path):
         with pytest.raises(DataError, match="no such file"):
@@ -285,6 +316,10 @@ class TestDemo:
         (tmp_path / "demo").touch()
         with pytest.raises(DataError, match="is a file"):
             run_demo(str(tmp_path / "demo"))
+
+    def test_a_negative_seed_is_refused(self, tmp_path):
+        with pytest.raises(DataError, match="seed must be"):
+            run_demo(str(tmp_path / "demo"), seed=-1)
 
     def test_too_few_rows_are_refused_and_nothing_is_written(self, tmp_path):
         with pytest.raises(DataError, match="n_rows must be at least"):

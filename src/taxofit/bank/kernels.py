@@ -2,49 +2,111 @@
 
 The solver is written once against :class:`Kernels`; sparse and dense data, CPU and GPU meet here and
 nowhere else. Arrays are (n_features, width) for weights and (n_rows, width) for margins, row-major, so
-that one non-zero of X meets ``width`` neighbouring numbers.
+that one non-zero of X meets ``width`` neighbouring numbers. They are opaque to the solver: those of one
+kernels object go back to it only. *Vectors* have one float64 per column and live where the arrays do.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dsyrk
 
 from taxofit.bank import loops
+from taxofit.errors import TaxofitError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from taxofit.bank.rows import Rows, Targets
 
-    Array = NDArray[Any]
+    Array = Any  # NumPy's or torch's
+    Floats = NDArray[np.float64]
+    Columns = NDArray[np.int64]
+    Device = Literal["auto", "cpu", "cuda", "torch-cpu"]
 
-__all__ = ["DenseKernels", "Kernels", "SparseKernels", "kernels_for"]
+__all__ = ["DenseKernels", "DeviceError", "Kernels", "SparseKernels", "kernels_for"]
 
 
 MAX_FACTORISED_FEATURES = 128
+DENSE_BLOCK_SIZE = 512  # BLAS does the threading there: few large blocks
+
+
+class DeviceError(TaxofitError, RuntimeError):
+    """A device that was asked for and is not there."""
 
 
 class Kernels(Protocol):
-    """Products with X and per-column arithmetic, for a block of problems at a time."""
+    """Products with X and per-column arithmetic, for a block of problems at a time.
+
+    A kernels object may solve for fewer features than the rows have, if it can tell the weights of the
+    others from these at the end: see :meth:`full_weights`.
+    """
 
     n_rows: int
     n_features: int
-    dtype: np.dtype[Any]
+    epsilon: float  # relative rounding of margins
+    block_size: int | None  # problems to solve side by side; None leaves it to the settings
+
+    # ---- moving and shaping arrays
+
+    def problems(self, targets: Targets, cost: Floats) -> Any:
+        """Return labels and costs as the methods below want them."""
+
+    def take_problems(self, problems: Any, columns: Columns) -> Any:
+        """Return some of the problems."""
+
+    def start(self, weights: Array | None, width: int) -> Array:
+        """Return weights to begin from: a copy of these, or zeros; shape (n_features, width)."""
+
+    def spread(self, weights: Array, chosen: NDArray[np.bool_]) -> Array:
+        """Return full weights that are those of one column where chosen, and zero elsewhere."""
+
+    def full_weights(self, W: Array, Z: Array, problems: Any) -> Array:
+        """Return the weights of all features of the rows, given those of the solver's."""
+
+    def take(self, A: Array, columns: Columns) -> Array:
+        """Return some columns of an array or entries of a vector; A itself where it is all."""
+
+    def put(self, A: Array, columns: Columns, B: Array) -> None:
+        """Write B into some columns of A."""
+
+    def vector(self, values: Floats) -> Array:
+        """Return a vector on the device."""
+
+    def to_host(self, vector: Array) -> NDArray[Any]:
+        """Return a vector of the device as a NumPy array."""
+
+    # ---- columns
+
+    def dots(self, A: Array, B: Array) -> Array:
+        """Return the dot product of every pair of columns, a vector."""
+
+    def norms(self, A: Array) -> Array:
+        """Return the length of every column, a vector."""
+
+    def add_scaled(self, A: Array, scale: Array, B: Array) -> Array:
+        """Return A + scale * B, which may take the place of A."""
+
+    def scaled_sum(self, A: Array, scale: Array, B: Array) -> Array:
+        """Return A + scale * B, which may take the place of B and never of A."""
+
+    # ---- the problems
 
     def margins(self, W: Array) -> Array:
         """Return X W, shape (n_rows, width)."""
 
-    def losses(self, Z: Array, targets: Targets, cost: Array) -> NDArray[np.float64]:
-        """Return Σ_i cost_i log(1 + exp(-y_i z_i)) of every column, summed in float64."""
+    def gradient_norms_at_zero(self, problems: Any) -> Floats:
+        """Return ‖∇f(0)‖ of every column, over all features of the rows."""
 
-    def derivatives(
-        self, Z: Array, targets: Targets, cost: Array
-    ) -> tuple[NDArray[np.float64], Array, Array]:
-        """Return losses as above, and their first and second derivatives by margin."""
+    def losses(self, Z: Array, problems: Any, *, along: Array, step: Array) -> Floats:
+        """Return Σ_i cost_i log(1 + exp(-y_i (z_i + step · along_i))) of every column, in float64."""
+
+    def derivatives(self, Z: Array, problems: Any) -> tuple[Floats, Array, Array]:
+        """Return the losses at Z, and their first and second derivatives by margin."""
 
     def gradient(self, W: Array, slopes: Array) -> Array:
         """Return W + Xᵀ slopes."""
@@ -53,14 +115,119 @@ class Kernels(Protocol):
         """Return V + Xᵀ (curvature * (X V))."""
 
     def prepare_preconditioner(self, curvature: Array) -> Any:
-        """Return what :meth:`precondition` needs to know of this Hessian."""
+        """Return what :meth:`precondition` needs to know of this Hessian; :meth:`take` takes of it."""
 
     def precondition(self, R: Array, prepared: Any) -> Array:
-        """Return an approximation of the inverse Hessian times R."""
+        """Return an approximation of the inverse Hessian times R; it may be R itself."""
+
+    # ---- other rows
+
+    def scores(self, rows: Rows, weights: Array) -> NDArray[Any]:
+        """Return θ·x of other rows on the host, for full weights on the device."""
+
+    def judge(
+        self, rows: Rows, targets: Targets, weights: Array
+    ) -> tuple[NDArray[Any], Floats]:
+        """Return scores as above, and Σ weight_i log(1 + exp(-y_i θ·x_i)) of every column."""
 
 
-class SparseKernels:
+class _HostKernels:
+    """What dense and sparse rows have in common where arrays are NumPy's."""
+
+    n_rows: int
+    n_features: int
+    dtype: np.dtype[Any]
+
+    @property
+    def epsilon(self) -> float:
+        return float(np.finfo(self.dtype).eps)
+
+    def problems(self, targets: Targets, cost: Floats) -> tuple[Targets, Array]:
+        return targets, cost.astype(self.dtype)
+
+    def take_problems(self, problems: tuple[Targets, Array], columns: Columns) -> Any:
+        targets, cost = problems
+        return targets.take(columns), cost
+
+    def start(self, weights: Array | None, width: int) -> Array:
+        if weights is None:
+            return np.zeros((self.n_features, width), dtype=self.dtype)
+        return weights.astype(self.dtype, order="C", copy=True)
+
+    def spread(self, weights: Array, chosen: NDArray[np.bool_]) -> Array:
+        return weights * chosen
+
+    def full_weights(self, W: Array, Z: Array, problems: Any) -> Array:  # noqa: ARG002
+        return W
+
+    def take(self, A: Array, columns: Columns) -> Array:
+        if isinstance(A, list):
+            return [A[b] for b in columns]
+        if A is None or columns.size == A.shape[-1]:
+            return A
+        return np.ascontiguousarray(A[..., columns])
+
+    def put(self, A: Array, columns: Columns, B: Array) -> None:
+        A[:, columns] = B
+
+    def vector(self, values: Floats) -> Array:
+        return values
+
+    def to_host(self, vector: Array) -> NDArray[Any]:
+        return vector  # type: ignore[no-any-return]
+
+    def dots(self, A: Array, B: Array) -> Array:
+        return np.einsum("ij,ij->j", A, B, dtype=np.float64)
+
+    def norms(self, A: Array) -> Array:
+        return np.sqrt(self.dots(A, A))
+
+    def add_scaled(self, A: Array, scale: Array, B: Array) -> Array:
+        return A + scale.astype(self.dtype) * B
+
+    scaled_sum = add_scaled
+
+    def margins(self, W: Array) -> Array:
+        raise NotImplementedError
+
+    def gradient(self, W: Array, slopes: Array) -> Array:
+        raise NotImplementedError
+
+    def gradient_norms_at_zero(self, problems: tuple[Targets, Array]) -> Floats:
+        targets, _ = problems
+        at_zero = np.zeros((self.n_rows, targets.n_problems), dtype=self.dtype)
+        slopes = self.derivatives(at_zero, problems)[1]
+        norms: Floats = self.norms(self.gradient(self.start(None, targets.n_problems), slopes))
+        return norms
+
+    def losses(
+        self, Z: Array, problems: tuple[Targets, Array], *, along: Array, step: Array
+    ) -> Floats:
+        targets, cost = problems
+        at = self.add_scaled(Z, step, along)
+        return loops.losses(at, targets.row_class, targets.table, cost)  # type: ignore[no-any-return]
+
+    def derivatives(
+        self, Z: Array, problems: tuple[Targets, Array]
+    ) -> tuple[Floats, Array, Array]:
+        targets, cost = problems
+        slopes, curvature = np.empty_like(Z), np.empty_like(Z)
+        losses = loops.derivatives(Z, targets.row_class, targets.table, cost, slopes, curvature)
+        return losses, slopes, curvature
+
+    def scores(self, rows: Rows, weights: Array) -> NDArray[Any]:
+        return rows.X @ weights  # type: ignore[no-any-return]
+
+    def judge(self, rows: Rows, targets: Targets, weights: Array) -> tuple[NDArray[Any], Floats]:
+        scores = self.scores(rows, weights)
+        losses = np.logaddexp(0.0, -targets.signs() * scores.astype(np.float64))
+        return scores, rows.weight @ losses
+
+
+class SparseKernels(_HostKernels):
     """Float32 CSR rows on numba loops."""
+
+    block_size = None
 
     def __init__(self, rows: Rows) -> None:
         self.n_rows, self.n_features = rows.X.shape
@@ -71,16 +238,6 @@ class SparseKernels:
         Z = np.empty((self.n_rows, W.shape[1]), dtype=np.float32)
         loops.multiply(*self._csr, W, Z)
         return Z
-
-    def losses(self, Z: Array, targets: Targets, cost: Array) -> NDArray[np.float64]:
-        return loops.losses(Z, targets.row_class, targets.table, cost)
-
-    def derivatives(
-        self, Z: Array, targets: Targets, cost: Array
-    ) -> tuple[NDArray[np.float64], Array, Array]:
-        slopes, curvature = np.empty_like(Z), np.empty_like(Z)
-        losses = loops.derivatives(Z, targets.row_class, targets.table, cost, slopes, curvature)
-        return losses, slopes, curvature
 
     def gradient(self, W: Array, slopes: Array) -> Array:
         G = W.copy()
@@ -99,7 +256,7 @@ class SparseKernels:
         return R
 
 
-class DenseKernels:
+class DenseKernels(_HostKernels):
     """Float64 rows on BLAS.
 
     Narrow data (CLEF has 80 columns) factorises the Hessian of every column, so that one step of
@@ -108,6 +265,8 @@ class DenseKernels:
     found once for all problems, all C and all steps; what is left to conjugate gradients is only how
     the curvature varies between rows.
     """
+
+    block_size = DENSE_BLOCK_SIZE
 
     def __init__(self, rows: Rows) -> None:
         self.n_rows, self.n_features = rows.X.shape
@@ -121,9 +280,6 @@ class DenseKernels:
 
     def margins(self, W: Array) -> Array:
         return self._X @ W
-
-    losses = SparseKernels.losses
-    derivatives = SparseKernels.derivatives
 
     def gradient(self, W: Array, slopes: Array) -> Array:
         return W + self._X.T @ slopes
@@ -150,6 +306,33 @@ class DenseKernels:
         return cho_factor(hessian, overwrite_a=True, check_finite=False)
 
 
-def kernels_for(rows: Rows) -> Kernels:
-    """Return the kernels that suit these rows."""
-    return SparseKernels(rows) if rows.is_sparse else DenseKernels(rows)
+def kernels_for(rows: Rows, device: Device = "cpu") -> Kernels:
+    """Return the kernels that suit these rows on a device.
+
+    Parameters
+    ----------
+    rows : Rows
+    device : {"cpu", "cuda", "auto", "torch-cpu"}
+        ``"cuda"`` is torch on a GPU, ``"auto"`` that if there is one, and the CPU if not.
+        ``"torch-cpu"`` runs the GPU's code on the CPU, which is for tests.
+    """
+    if device not in ("auto", "cpu", "cuda", "torch-cpu"):
+        raise DeviceError(f"device must be 'auto', 'cpu' or 'cuda', but is {device!r}")
+    if device == "cpu" or (device == "auto" and _why_no_gpu() is not None):
+        return SparseKernels(rows) if rows.is_sparse else DenseKernels(rows)
+    if device == "cuda" and (reason := _why_no_gpu()) is not None:
+        raise DeviceError(f"device='cuda' cannot be used: {reason}; use device='cpu' or 'auto'")
+    from taxofit.bank.torch_kernels import TorchKernels
+
+    return TorchKernels(rows, "cpu" if device == "torch-cpu" else "cuda")
+
+
+def _why_no_gpu() -> str | None:
+    """Return what keeps torch from using a GPU; None if nothing does."""
+    if find_spec("torch") is None:
+        return "torch is not installed (pip install 'taxofit[gpu]')"
+    import torch
+
+    if not torch.cuda.is_available():
+        return f"torch {torch.__version__} sees no GPU"
+    return None

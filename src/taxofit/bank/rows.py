@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from taxofit.errors import DataError
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -38,13 +40,15 @@ class Rows:
         """Return rows from a dense array or any scipy sparse matrix."""
         n = X.shape[0]
         if sparse.issparse(X):
-            X = sparse.csr_array(X, dtype=np.float32)
+            with np.errstate(over="ignore"):  # what overflows is refused below
+                X = sparse.csr_array(X, dtype=np.float32)
             X.sort_indices()
             if fit_intercept:
                 X = _with_constant_column(X)
         else:
             X = np.asarray(X, dtype=np.float64)
             X = np.hstack([X, np.ones((n, 1))]) if fit_intercept else np.ascontiguousarray(X)
+        _check_scale(X)
         weight = (
             np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         )
@@ -68,6 +72,19 @@ class Rows:
     def take(self, rows: NDArray[np.integer[Any]]) -> Rows:
         """Return some of the rows."""
         return Rows(self.X[rows], self.weight[rows])
+
+
+def _check_scale(X: Any) -> None:
+    """Refuse values whose squares cannot be added up; the solver would only find NaN."""
+    values = X.data if sparse.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = np.square(values, dtype=np.float64).sum()
+    if not np.isfinite(total):
+        largest = float(np.abs(values).max())
+        raise DataError(
+            f"X has values as large as {largest:.3g}, too large to compute with; scale the columns, "
+            f"for example with taxofit.datasets.ColumnScaler"
+        )
 
 
 def _with_constant_column(X: sparse.csr_array) -> sparse.csr_array:

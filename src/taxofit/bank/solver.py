@@ -1,27 +1,35 @@
 """Newton's method with conjugate gradients for a block of logistic regressions at once.
 
 Every column of a block is its own problem: its own step lengths, its own stopping. Nothing a column
-does depends on its neighbours; they only share the passes over X.
+does depends on its neighbours; they only share the passes over X. Columns that are done leave the
+block, between Newton steps and within a step's conjugate gradients.
+
+Arrays with a column per problem belong to the kernels, in the memory of their device, and are only
+passed from one kernel to the next here. Vectors with a number per problem are NumPy's or torch's; what
+decides how to go on is brought to the host, once for each step of conjugate gradients.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from taxofit.bank.objective import stopping_threshold
+from taxofit.bank.rows import Targets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from taxofit.bank.kernels import Kernels
-    from taxofit.bank.rows import Targets
+    from taxofit.bank.rows import Rows
 
-    Array = NDArray[Any]
+    Array = Any  # NumPy's or torch's
+    Floats = NDArray[np.float64]
+    Columns = NDArray[np.int64]
 
-__all__ = ["BlockSolution", "SolverSettings", "solve_block"]
+__all__ = ["BlockSolution", "SolverSettings", "solve_all_negative", "solve_block"]
 
 MAX_CG_STEPS = 250
 CG_TOLERANCE = 0.1  # residual of a Newton system relative to its gradient, as liblinear has it
@@ -30,6 +38,8 @@ MAX_HALVINGS = 40
 # A column whose expected decrease is below this share of its objective is at its minimum as far as
 # float32 margins can tell; the gradient rule alone could ask for more than their rounding allows.
 RELATIVE_DECREASE = 1e-10
+REPACKED_SHARE = 0.75  # of a block's columns: with fewer left to work on, copying them apart pays
+RARE_SHARE = 0.02  # of the rows: problems with fewer positive ones are nearly 'all negative'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,35 +67,72 @@ class BlockSolution:
 
     Attributes
     ----------
-    weights : ndarray, shape (n_features, width)
+    device_weights : ndarray or torch.Tensor, shape (n_features, width)
+        Where they were solved.
     objective : ndarray of float64, shape (width,)
         f at the weights, on the training rows.
     converged : ndarray of bool, shape (width,)
     n_iterations : ndarray of int, shape (width,)
         Newton steps.
+    kernels : Kernels, optional
+        Those of the device that the weights are on; None for plain NumPy.
+    n_products : int
+        Products of X or Xᵀ with a vector, over all columns.
     """
 
-    weights: Array
-    objective: NDArray[np.float64]
+    device_weights: Array
+    objective: Floats
     converged: NDArray[np.bool_]
     n_iterations: NDArray[np.int64]
+    kernels: Kernels | None = None
+    n_products: int = 0
 
-    def take(self, columns: NDArray[np.int64]) -> BlockSolution:
+    @property
+    def weights(self) -> NDArray[Any]:
+        """The weights as a NumPy array; copied from the device at each use, if it is another."""
+        W = self.device_weights
+        return W if isinstance(W, np.ndarray) else W.cpu().numpy()  # type: ignore[no-any-return]
+
+    def scores(self, rows: Rows) -> NDArray[Any]:
+        """Return θ·x of other rows for every column, shape (n_rows, width), made on the device."""
+        if self.kernels is None:
+            return rows.X @ self.device_weights  # type: ignore[no-any-return]
+        return self.kernels.scores(rows, self.device_weights)
+
+    def judge(self, rows: Rows, targets: Targets) -> tuple[NDArray[Any], Floats]:
+        """Return the scores of other rows and Σ weight · log-loss of every column over them."""
+        if self.kernels is not None:
+            return self.kernels.judge(rows, targets, self.device_weights)
+        scores = self.scores(rows)
+        losses = np.logaddexp(0.0, -targets.signs() * scores.astype(np.float64))
+        return scores, rows.weight @ losses
+
+    def weight_norms(self) -> Floats:
+        """Return ‖θ‖ of every column."""
+        if self.kernels is None:
+            return np.linalg.norm(self.device_weights.astype(np.float64), axis=0)  # type: ignore[no-any-return]
+        return self.kernels.to_host(self.kernels.norms(self.device_weights))
+
+    def take(self, columns: Columns) -> BlockSolution:
         """Return the solution with these columns, in this order."""
-        return BlockSolution(
-            self.weights[:, columns],
-            self.objective[columns],
-            self.converged[columns],
-            self.n_iterations[columns],
+        kernels, W = self.kernels, self.device_weights
+        return replace(
+            self,
+            device_weights=W[:, columns] if kernels is None else kernels.take(W, columns),
+            objective=self.objective[columns],
+            converged=self.converged[columns],
+            n_iterations=self.n_iterations[columns],
         )
 
 
 def solve_block(
     kernels: Kernels,
     targets: Targets,
-    cost: Array,
+    cost: Floats,
     settings: SolverSettings,
     start: Array | None = None,
+    *,
+    common: Array | None = None,
 ) -> BlockSolution:
     """Return the minimisers of Σ_i cost_i log(1 + exp(-y_i θ·x_i)) + ½‖θ‖² for every column.
 
@@ -98,126 +145,193 @@ def solve_block(
     cost : ndarray of float64, shape (n_rows,)
         C times the weight of every row.
     settings : SolverSettings
-    start : ndarray, shape (n_features, width), optional
+    start : ndarray or device weights, shape (n_features, width), optional
         Where to begin; zero if not given.
+    common : ndarray or device weights, shape (n_features, 1), optional
+        Where columns with few positive rows begin, if ``start`` is not given: the weights of
+        :func:`solve_all_negative`.
     """
-    state = _State(kernels, targets, cost, settings, start)
+    if start is None and common is not None:
+        is_rare = targets.n_positive() < RARE_SHARE * kernels.n_rows
+        start = kernels.spread(common, is_rare)
+    state = _Block(kernels, targets, cost, settings, start)
     while (active := state.unfinished()).size:
         state.newton_step(active)
-    return BlockSolution(state.W, state.objective, state.converged, state.n_iterations)
+    return state.solution()
 
 
-class _State:
+def solve_all_negative(kernels: Kernels, cost: Floats, settings: SolverSettings) -> BlockSolution:
+    """Return the one model to which every row is negative: where the models of rare nodes start.
+
+    Making n rows positive changes its gradient by -cost_i x_i of these rows and nothing else.
+    """
+    nothing = Targets(np.zeros(kernels.n_rows, dtype=np.int32), np.array([[-1]], dtype=np.int8))
+    return solve_block(kernels, nothing, cost, settings)
+
+
+class _Block:
     """The block while it is being solved."""
 
     def __init__(
         self,
         kernels: Kernels,
         targets: Targets,
-        cost: Array,
+        cost: Floats,
         settings: SolverSettings,
         start: Array | None,
     ) -> None:
         width = targets.n_problems
-        self.kernels, self.targets, self.settings = kernels, targets, settings
-        self.cost = cost.astype(kernels.dtype)
-        at_zero = np.zeros((kernels.n_rows, width), dtype=kernels.dtype)
-        slopes = kernels.derivatives(at_zero, targets, self.cost)[1]
-        zero = np.zeros((kernels.n_features, width), dtype=kernels.dtype)
-        norm_at_zero = _norms(kernels.gradient(zero, slopes))
+        self.kernels, self.settings = kernels, settings
+        self.problems = kernels.problems(targets, cost)
         self.threshold = stopping_threshold(
-            norm_at_zero, targets.n_positive(), kernels.n_rows, settings.tol
+            kernels.gradient_norms_at_zero(self.problems),
+            targets.n_positive(),
+            kernels.n_rows,
+            settings.tol,
         )
-        self.W = zero if start is None else start.astype(kernels.dtype, copy=True)
-        self.Z = at_zero if start is None else kernels.margins(self.W)
+        self.W = kernels.start(start, width)
+        self.Z = kernels.margins(self.W)
         self.objective = np.full(width, np.inf)
         self.converged = np.zeros(width, dtype=bool)
         self.n_iterations = np.zeros(width, dtype=np.int64)
+        self.n_products = (1 + (start is not None)) * width
 
-    def unfinished(self) -> NDArray[np.int64]:
+    def unfinished(self) -> Columns:
         return np.flatnonzero(~self.converged & (self.n_iterations < self.settings.max_iter))
 
-    def newton_step(self, active: NDArray[np.int64]) -> None:
+    def solution(self) -> BlockSolution:
+        return BlockSolution(
+            self.kernels.full_weights(self.W, self.Z, self.problems),
+            self.objective,
+            self.converged,
+            self.n_iterations,
+            self.kernels,
+            self.n_products,
+        )
+
+    def newton_step(self, active: Columns) -> None:
         """Move the active columns along their Newton directions, or find that they are done."""
-        kernels, targets = self.kernels, self.targets.take(active)
-        W, Z = _columns(self.W, active), _columns(self.Z, active)
-        losses, slopes, curvature = kernels.derivatives(Z, targets, self.cost)
+        kernels = self.kernels
+        W, Z = kernels.take(self.W, active), kernels.take(self.Z, active)
+        problems = kernels.take_problems(self.problems, active)
+        losses, slopes, curvature = kernels.derivatives(Z, problems)
         G = kernels.gradient(W, slopes)
-        norms = _norms(G)
-        objective = losses + 0.5 * _dots(W, W)
+        del slopes
+        norms = kernels.to_host(kernels.norms(G))
+        objective = losses + 0.5 * kernels.to_host(kernels.dots(W, W))
         self.objective[active] = objective
+        self.n_products += active.size
         done = norms <= self.threshold[active]
-        P = self._newton_direction(G, curvature, np.where(done, np.inf, CG_TOLERANCE * norms))
-        slope = _dots(G, P)
+        if done.all():
+            self.converged[active] = True
+            return
+        P, n_steps = _newton_direction(
+            kernels, G, curvature, np.where(done, np.inf, CG_TOLERANCE * norms)
+        )
+        self.n_products += 2 * n_steps
+        slope = kernels.to_host(kernels.dots(G, P))
         done |= -slope <= RELATIVE_DECREASE * objective
         self.converged[active] = done
         self.n_iterations[active] += ~done
         if not done.all():
-            step = self._line_search(W, P, Z, objective, np.where(done, 0.0, slope), targets)
-            self.W[:, active] = W + step * P
-            self.Z[:, active] = Z + step * self._XP
+            XP = kernels.margins(P)
+            self.n_products += active.size
+            step = kernels.vector(
+                _line_search(kernels, (W, P), (Z, XP), problems, objective, np.where(done, 0.0, slope))
+            )
+            kernels.put(self.W, active, kernels.add_scaled(W, step, P))
+            kernels.put(self.Z, active, kernels.add_scaled(Z, step, XP))
 
-    def _newton_direction(self, G: Array, curvature: Array, goal: NDArray[np.float64]) -> Array:
-        """Return P with ‖(I + XᵀDX) P + G‖ <= goal, by preconditioned conjugate gradients."""
+
+def _newton_direction(
+    kernels: Kernels, G: Array, curvature: Array, goal: Floats
+) -> tuple[Array, int]:
+    """Return P with ‖(I + XᵀDX) P + G‖ <= goal of every column, and the steps taken over all columns.
+
+    Preconditioned conjugate gradients; columns that reached their goal are left out of later steps.
+    """
+    system = _NewtonSystem(kernels, G, curvature, goal)
+    directions = kernels.start(None, G.shape[1])
+    columns, n_steps = np.arange(G.shape[1]), 0
+    for _ in range(MAX_CG_STEPS):
+        running = system.running()
+        if not running.any():
+            break
+        if running.mean() < REPACKED_SHARE:
+            kernels.put(directions, columns, system.P)
+            system.keep(np.flatnonzero(running))
+            columns = columns[running]
+        system.step()
+        n_steps += columns.size
+    kernels.put(directions, columns, system.P)
+    return directions, n_steps
+
+
+class _NewtonSystem:
+    """(I + XᵀDX) P = -G by conjugate gradients: residual R, search direction V, S = M⁻¹R."""
+
+    def __init__(self, kernels: Kernels, G: Array, curvature: Array, goal: Floats) -> None:
+        self.kernels, self.curvature = kernels, curvature
+        self.prepared = kernels.prepare_preconditioner(curvature)
+        self.P = kernels.start(None, G.shape[1])
+        self.R = -G
+        S = kernels.precondition(self.R, self.prepared)
+        self.V = S + 0.0  # S may be R itself, which changes
+        self.energy = kernels.dots(self.R, S)
+        self.goal = kernels.vector(goal)
+        self.is_running = kernels.norms(self.R) > self.goal
+
+    def running(self) -> NDArray[np.bool_]:
+        return self.kernels.to_host(self.is_running)
+
+    def step(self) -> None:
         kernels = self.kernels
-        prepared = kernels.prepare_preconditioner(curvature)
-        P = np.zeros_like(G)
-        R = -G
-        S = kernels.precondition(R, prepared)
-        V = S.copy()
-        energy = _dots(R, S)
-        running = _norms(R) > goal
-        for _ in range(MAX_CG_STEPS):
-            if not running.any():
-                break
-            HV = kernels.hessian_product(V, curvature)
-            alpha = np.where(running, _quotient(energy, _dots(V, HV)), 0.0).astype(G.dtype)
-            P += alpha * V
-            R -= alpha * HV
-            running &= _norms(R) > goal
-            S = kernels.precondition(R, prepared)
-            previous, energy = energy, _dots(R, S)
-            V = S + _quotient(energy, previous).astype(G.dtype) * V
-        return P
+        HV = kernels.hessian_product(self.V, self.curvature)
+        alpha = _quotient(self.energy, kernels.dots(self.V, HV)) * self.is_running
+        self.P = kernels.add_scaled(self.P, alpha, self.V)
+        self.R = kernels.add_scaled(self.R, -alpha, HV)
+        del HV
+        self.is_running = self.is_running & (kernels.norms(self.R) > self.goal)
+        S = kernels.precondition(self.R, self.prepared)
+        previous, self.energy = self.energy, kernels.dots(self.R, S)
+        self.V = kernels.scaled_sum(S, _quotient(self.energy, previous), self.V)
 
-    def _line_search(
-        self,
-        W: Array,
-        P: Array,
-        Z: Array,
-        objective: NDArray[np.float64],
-        slope: NDArray[np.float64],
-        targets: Targets,
-    ) -> Array:
-        """Return a step length for every column that decreases its objective enough.
-
-        Margins and ½‖θ‖² are known along a direction, so a trial costs no product with X.
-        """
-        self._XP = XP = self.kernels.margins(P)
-        ww, wp, pp = _dots(W, W), _dots(W, P), _dots(P, P)
-        rounding = np.finfo(Z.dtype).eps * objective
-        step = np.where(slope < 0, 1.0, 0.0)
-        for _ in range(MAX_HALVINGS):
-            trial = self.kernels.losses(Z + step.astype(Z.dtype) * XP, targets, self.cost)
-            trial += 0.5 * (ww + 2 * step * wp + step**2 * pp)
-            enough = trial <= objective + SUFFICIENT_DECREASE * step * slope + rounding
-            if enough.all():
-                break
-            step = np.where(enough, step, 0.5 * step)
-        return step.astype(Z.dtype)
+    def keep(self, columns: Columns) -> None:
+        """Go on with these columns only."""
+        take = self.kernels.take
+        self.P, self.R, self.V = (take(A, columns) for A in (self.P, self.R, self.V))
+        self.curvature, self.prepared = (take(A, columns) for A in (self.curvature, self.prepared))
+        self.energy, self.goal = take(self.energy, columns), take(self.goal, columns)
+        self.is_running = take(self.is_running, columns)
 
 
-def _columns(A: Array, active: NDArray[np.int64]) -> Array:
-    return A if active.size == A.shape[1] else np.ascontiguousarray(A[:, active])
+def _line_search(
+    kernels: Kernels,
+    weights: tuple[Array, Array],
+    margins: tuple[Array, Array],
+    problems: Any,
+    objective: Floats,
+    slope: Floats,
+) -> Floats:
+    """Return a step length for every column that decreases its objective enough.
+
+    Margins and ½‖θ‖² are known along a direction, so a trial costs no product with X.
+    """
+    (W, P), (Z, XP) = weights, margins
+    ww, wp, pp = (kernels.to_host(kernels.dots(A, B)) for A, B in ((W, W), (W, P), (P, P)))
+    rounding = kernels.epsilon * objective
+    step = np.where(slope < 0, 1.0, 0.0)
+    for _ in range(MAX_HALVINGS):
+        trial = kernels.losses(Z, problems, along=XP, step=kernels.vector(step))
+        trial += 0.5 * (ww + 2 * step * wp + step**2 * pp)
+        enough = trial <= objective + SUFFICIENT_DECREASE * step * slope + rounding
+        if enough.all():
+            break
+        step = np.where(enough, step, 0.5 * step)
+    return step
 
 
-def _dots(A: Array, B: Array) -> NDArray[np.float64]:
-    return np.einsum("ij,ij->j", A, B, dtype=np.float64)
-
-
-def _norms(A: Array) -> NDArray[np.float64]:
-    return np.sqrt(_dots(A, A))
-
-
-def _quotient(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
+def _quotient(a: Array, b: Array) -> Array:
+    """Return a / b, and 0 where b is not positive."""
+    positive = b > 0
+    return a * positive / (b * positive + ~positive)

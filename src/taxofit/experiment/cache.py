@@ -64,7 +64,11 @@ class PieceCache:
         if self._folder is None:
             return None
         try:
-            with np.load(self._path(kind, key), allow_pickle=False) as saved:
+            # opened here, because np.load leaves a damaged file open
+            with (
+                self._path(kind, key).open("rb") as handle,
+                np.load(handle, allow_pickle=False) as saved,
+            ):
                 return {name: saved[name] for name in saved.files}
         except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
             return None
@@ -81,7 +85,6 @@ class PieceCache:
         unfinished.replace(path)
 
     def _path(self, kind: str, key: Mapping[str, Any]) -> Path:
-        assert self._folder is not None
         written = json.dumps([kind, self._common, dict(key)], sort_keys=True)
         digest = hashlib.sha256(written.encode()).hexdigest()[:20]
-        return self._folder / f"{kind}-{digest}.npz"
+        return Path(self._folder or ".", f"{kind}-{digest}.npz")

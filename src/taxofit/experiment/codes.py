@@ -29,8 +29,8 @@ __all__ = ["CodeExperiment"]
 class CodeExperiment:
     """The code of a data set, its validation on every split and its refits.
 
-    The code is the same in every run, and shorter codes are its prefixes; so one refit of the longest
-    for each chosen C serves all runs and lengths.
+    The code is the same in every run, and shorter codes are its prefixes; so one refit of the
+    longest for each chosen C serves all runs and lengths.
 
     Parameters
     ----------

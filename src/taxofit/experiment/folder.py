@@ -29,8 +29,8 @@ def read_folder(folder: str | Path) -> tuple[Dataset, Dataset]:
 
     - ``.arff``: Clus files, whose header lists the taxonomy; rows of internal nodes are dropped;
     - ``.svm``, ``.svmlight``, ``.libsvm`` or ``.txt``: svmlight rows, labelled with leaves;
-    - ``.csv``, ``.tsv`` or ``.parquet``: a column ``path`` (or ``label``, with a hierarchy file) and
-      either a column ``text`` or nothing but numbers besides.
+    - ``.csv``, ``.tsv`` or ``.parquet``: a column ``path`` (or ``label``, with a hierarchy file)
+      and either a column ``text`` or nothing but numbers besides.
 
     and, except for ARFF, the taxonomy: ``hierarchy.*``, ``taxonomy.*`` or ``cat_hier.*``, read by
     :func:`~taxofit.datasets.read_hierarchy`. A table with full paths needs none.
@@ -54,8 +54,8 @@ def read_folder(folder: str | Path) -> tuple[Dataset, Dataset]:
     train_file, test_file = _only(folder, "train"), _only(folder, "test")
     if train_file is None or test_file is None:
         raise DataError(
-            f"{folder} has no train.* and test.*; both are needed, as .arff, .svm, .txt, .csv, .tsv "
-            f"or .parquet"
+            f"{folder} has no train.* and test.*; both are needed, as .arff, .svm, .txt, .csv, "
+            f".tsv or .parquet"
         )
     kinds = {_kind(train_file), _kind(test_file)}
     if len(kinds) > 1:
@@ -98,8 +98,8 @@ def _svmlight(
 ) -> tuple[Dataset, Dataset]:
     if taxonomy is None:
         raise DataError(
-            f"{folder} has no hierarchy file; add hierarchy.txt with a parent and a child, or a path "
-            f"from a top to a leaf, on each line"
+            f"{folder} has no hierarchy file; add hierarchy.txt with a parent and a child, or a "
+            f"path from a top to a leaf, on each line"
         )
     train = read_svmlight(train_file, compact=True)
     test = read_svmlight(test_file, feature_ids=train.feature_ids)

@@ -107,7 +107,7 @@ class Outcome:
 
 
 def _psi_for_json(psi: tuple[float, ...]) -> float | list[float | None] | None:
-    """A number for Global-INF, a list for Level-INF (null: the level loses nothing), else null."""
+    """Return a number, a list for Level-INF (null: the level loses nothing), or None."""
     if not psi:
         return None
     values = [value if np.isfinite(value) else None for value in psi]

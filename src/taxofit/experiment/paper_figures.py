@@ -1,8 +1,9 @@
 """The figures that the paper prints, as data: percentages (tree errors: edges) as printed.
 
-Naik and Rangwala, *Inconsistent Node Flattening for Improving Top-down Hierarchical Classification*.
-Nothing here was measured by us. Pairs are (mean, standard deviation) of five runs. Figures that the
-paper only draws (threshold curve, fan-out, p-values, prediction time) cannot be listed.
+Naik and Rangwala, *Inconsistent Node Flattening for Improving Top-down Hierarchical
+Classification*. Nothing here was measured by us. Pairs are (mean, standard deviation) of five runs.
+Figures that the paper only draws (threshold curve, fan-out, p-values, prediction time) cannot be
+listed.
 """
 
 from __future__ import annotations

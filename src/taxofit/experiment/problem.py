@@ -1,4 +1,4 @@
-"""The data of an experiment: encoded rows, their leaves, the taxonomy, and what was done to them."""
+"""The data of an experiment: encoded rows, their leaves, the taxonomy, what was done to them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
 
 from taxofit.datasets import (
     BENCHMARKS,
@@ -52,7 +54,9 @@ class Encoding:
 
 ENCODINGS = {
     "clef": Encoding(
-        collapses_chains=True, words="features as they are; single-child nodes collapsed (88 nodes)"
+        StandardScaler(),
+        collapses_chains=True,
+        words="each column to mean 0 and variance 1; single-child nodes collapsed (88 nodes)",
     ),
     "diatoms": Encoding(ColumnScaler(), words="each column divided by its training maximum"),
     "dmoz-small": Encoding(CountEncoder(), words="tf-idf of the counts, rows of length 1"),
@@ -119,7 +123,13 @@ class Problem:
         }
 
 
-def load_problem(source: str | Path, data: str | Path | None = None, *, seed: int = 0) -> Problem:
+def load_problem(
+    source: str | Path,
+    data: str | Path | None = None,
+    *,
+    encoding: Encoding | None = None,
+    seed: int = 0,
+) -> Problem:
     """Return a benchmark by name, or whatever a folder holds.
 
     Parameters
@@ -129,16 +139,18 @@ def load_problem(source: str | Path, data: str | Path | None = None, *, seed: in
         :func:`~taxofit.experiment.folder.read_folder`.
     data : path, optional
         The folder that holds the benchmarks; ``TAXOFIT_DATA`` by default.
+    encoding : Encoding, optional
+        Instead of that of :data:`ENCODINGS`, or of the one guessed for a folder.
     seed : int
         Of the split into training and test rows, where the source gives none.
     """
     if isinstance(source, str) and source in BENCHMARKS:
         train, test = load_benchmark(source, data, random_state=seed)
-        return _prepare(source, train, test, ENCODINGS[source])
+        return _prepare(source, train, test, encoding or ENCODINGS[source])
     if isinstance(source, str) and not Path(source).is_dir():
         load_benchmark(source, data)  # raises: it lists the names there are
     train, test = read_folder(source)
-    return _prepare(Path(source).resolve().name, train, test, _guessed_encoding(train))
+    return _prepare(Path(source).resolve().name, train, test, encoding or _guessed_encoding(train))
 
 
 def _prepare(name: str, train: Dataset, test: Dataset, encoding: Encoding) -> Problem:
@@ -147,7 +159,8 @@ def _prepare(name: str, train: Dataset, test: Dataset, encoding: Encoding) -> Pr
         taxonomy = taxonomy.collapse_chains()
     X, X_test = train.X, test.X
     if encoding.encoder is not None:
-        X, X_test = encoding.encoder.fit_transform(X), encoding.encoder.transform(X_test)
+        encoder = clone(encoding.encoder)
+        X, X_test = encoder.fit_transform(X), encoder.transform(X_test)
     notes = tuple(dict.fromkeys((*train.notes, *test.notes)))
     leaves, test_leaves = taxonomy.nodes_of(train.y), taxonomy.nodes_of(test.y)
     return Problem(name, X, leaves, X_test, test_leaves, taxonomy, encoding.words, notes)

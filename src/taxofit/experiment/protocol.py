@@ -40,8 +40,8 @@ class Protocol:
     Cs : tuple of float
     validation_fraction : float
     methods : tuple of str
-        Which results to report. All but ``ecoc`` come from the same banks, so leaving some out saves
-        next to nothing; a method that the taxonomy does not allow (MLF) is left out with a note.
+        Which results to report. All but ``ecoc`` come from the same banks, so leaving some out
+        saves next to nothing; one that the taxonomy does not allow (MLF) is left out with a note.
     seed : int
         Of the first run, and of ECOC's random bits.
     fit_intercept, tol, max_iter, n_jobs

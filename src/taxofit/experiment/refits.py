@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from taxofit.bank.columns import ColumnStore
 from taxofit.bank.evidence import nodes_with_rows, scores_of
 from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.rows import Rows
-from taxofit.bank.columns import prune_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -63,8 +63,8 @@ def refit(
         solver = _WarmSolver(bank, test_rows)
         n_nodes = problem.taxonomy.n_nodes - 1
         for k, C in enumerate(missing):
-            found[C] = solver.solve(C)
-            cache.put("refit", {"C": C}, found[C])
+            piece = found[C] = solver.solve(C)
+            cache.put("refit", {"C": C}, piece)
             if progress is not None:
                 progress((k + 1) * n_nodes, len(missing) * n_nodes)
     return {C: piece for C, piece in found.items() if piece is not None}
@@ -75,30 +75,31 @@ class _WarmSolver:
 
     def __init__(self, bank: NodeBank, test_rows: Rows) -> None:
         self.bank, self.test_rows = bank, test_rows
-        self._weights: dict[int, Any] = {}
+        self._weights: Any = None
 
     def solve(self, C: float) -> Arrays:
         """Return the scores of the test rows, and the seconds it took."""
-        scores = np.zeros((self.test_rows.n_rows, self.bank.taxonomy.n_nodes), dtype=np.float32)
+        n_nodes, n_features = self.bank.taxonomy.n_nodes, self.bank.rows.n_features
+        scores = np.zeros((self.test_rows.n_rows, n_nodes), dtype=np.float32)
         has_rows = nodes_with_rows(self.bank)
-        scoring = []
+        share = WARM_START_SHARE if n_features > WIDE_FEATURES else 0.0
+        store = ColumnStore((n_features, n_nodes), share)
+        weights, scoring = self._weights, []
 
         def start(nodes: IntArray) -> NDArray[Any] | None:
-            kept = self._weights.get(int(nodes[0]))
-            return None if kept is None else kept.toarray()
+            return None if weights is None else weights[:, nodes].toarray()
 
-        def consume(nodes: IntArray, C: float, solution: BlockSolution) -> None:
+        def consume(nodes: IntArray, C: float, solution: BlockSolution) -> None:  # noqa: ARG001  (one C)
             began = time.perf_counter()
-            scores[:, nodes] = np.where(
-                has_rows[nodes], scores_of(self.test_rows, solution.weights), -np.inf
-            )
+            Z = scores_of(self.test_rows, solution.weights)
+            scores[:, nodes] = np.where(has_rows[nodes], Z, -np.inf)
             scoring.append(time.perf_counter() - began)
-            share = WARM_START_SHARE if solution.weights.shape[0] > WIDE_FEATURES else 0.0
-            self._weights[int(nodes[0])] = prune_columns(solution.weights, share)
+            store.put(nodes, solution.weights)
 
         began = time.perf_counter()
         self.bank.solve([C], consume, start=start)
         seconds = time.perf_counter() - began
+        self._weights = store.to_csc()
         return {
             "scores": scores,
             "seconds": np.array(seconds - sum(scoring)),

@@ -18,7 +18,7 @@ from taxofit.experiment.cache import PieceCache
 from taxofit.experiment.codes import CodeExperiment
 from taxofit.experiment.outcomes import Outcome
 from taxofit.experiment.problem import load_problem
-from taxofit.experiment.protocol import Protocol
+from taxofit.experiment.protocol import TITLES, Protocol
 from taxofit.experiment.refits import refit
 from taxofit.experiment.runtimes import measure_runtimes
 from taxofit.experiment.splits import Run, validate
@@ -28,9 +28,7 @@ from taxofit.predict.walk import walk_scores
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
-    from taxofit.experiment.problem import Problem
+    from taxofit.experiment.problem import Encoding, Problem
 
     Progress = Callable[[str, int, int], None]
 
@@ -45,6 +43,7 @@ def run_reproduction(
     *,
     data: str | Path | None = None,
     protocol: Protocol | None = None,
+    encoding: Encoding | None = None,
     draws_figures: bool = True,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -63,9 +62,12 @@ def run_reproduction(
     data : path, optional
         The folder that holds the benchmarks; ``TAXOFIT_DATA`` by default.
     protocol : Protocol, optional
+    encoding : Encoding, optional
+        How rows and taxonomy are prepared; that of :data:`~taxofit.experiment.problem.ENCODINGS`
+        by default, and guessed for a folder.
     draws_figures : bool
-        Figures need plotly (``pip install taxofit[report]``); without it the results' ``notes`` say so
-        and everything else is written.
+        Figures need plotly (``pip install 'taxofit[report]'``); without it the results' ``notes``
+        say so and everything else is written.
     progress : callable, optional
         Called with (stage, done, in all).
 
@@ -77,7 +79,7 @@ def run_reproduction(
     protocol = Protocol() if protocol is None else protocol
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    problem = load_problem(source, data, seed=protocol.seed)
+    problem = load_problem(source, data, encoding=encoding, seed=protocol.seed)
     results = run_protocol(problem, protocol, cache_folder=out / "cache", progress=progress)
     if draws_figures:
         results["notes"] += _draw(results, out / "figures")
@@ -97,15 +99,15 @@ def run_protocol(
     began = time.perf_counter()
     common = {"problem": problem.fingerprint, **protocol.model_key()}
     cache = PieceCache(cache_folder, common)
-    notes = []
+    notes: list[str] = []
     needs_banks = any(protocol.flattening_methods())
     runs = _validate(problem, protocol, cache, progress) if needs_banks else []
     outcomes = _test(problem, protocol, runs, cache, progress)
-    for method in protocol.flattening_methods():
-        if runs and method not in runs[0].choices:
-            notes.append(
-                f"{method} does not exist here: the taxonomy has no internal nodes to take"
-            )
+    notes += [
+        f"{TITLES[method]} does not exist here: the taxonomy lacks internal nodes on its levels"
+        for method in protocol.flattening_methods()
+        if method not in runs[0].choices
+    ]
     if "ecoc" in protocol.methods:
         outcomes += _test_codes(problem, protocol, cache, progress)
     results = [outcome.to_result(problem) for outcome in outcomes]
@@ -121,6 +123,16 @@ def run_protocol(
         "class_sizes": tested.class_sizes(problem),
         "threshold_curve": tested.threshold_curve(runs, protocol.Cs) if has_curve else {},
         "fan_out": tested.fan_out(outcomes, problem),
+        "timing": [
+            {
+                "seed": run.seed,
+                "method": method,
+                "bank_seconds": run.bank_seconds,
+                "choice_seconds": choice.seconds,
+            }
+            for run in runs
+            for method, choice in run.choices.items()
+        ],
         "runtimes": _runtimes(problem, protocol, runs, cache, progress),
         "data": problem.describe(),
         "protocol": protocol.to_json(),
@@ -237,7 +249,7 @@ def _runtimes(
     wanted = [m for m in ("lr", "global-inf") if m in protocol.methods]
     if not (protocol.measures_time and runs and wanted):
         return {}
-    found = {}
+    found: dict[str, Any] = {}
     for k, method in enumerate(wanted):
         C = runs[0].choices[method].C
         key = {"method": method, "C": C, "seed": protocol.seed}

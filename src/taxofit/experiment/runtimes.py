@@ -26,8 +26,8 @@ def measure_runtimes(
     """Return the seconds of one fit at a given C and of the fastest of five predictions.
 
     LR solves the leaves on all training rows. Global-INF solves every node on nine tenths of them,
-    chooses ψ, and solves the surviving nodes on all. Prediction is the classifier's own: from encoded
-    test rows through packed weights to labels.
+    chooses ψ, and solves the surviving nodes on all. Prediction is the classifier's own: from
+    encoded test rows through packed weights to labels.
     """
     classifier = TaxonomyClassifier(
         problem.taxonomy,

@@ -14,7 +14,7 @@ from taxofit.bank.rows import Rows
 from taxofit.bank.split import split_rows
 from taxofit.errors import TaxonomyError
 from taxofit.experiment.protocol import METHODS
-from taxofit.flattening import Case, FlattenAll, GlobalINF, Judge, PSI_GRID
+from taxofit.flattening import PSI_GRID, Case, FlattenAll, GlobalINF, Judge
 from taxofit.methods import FLATTENINGS
 from taxofit.selection import Selector
 

@@ -51,12 +51,16 @@ def _heading(results: dict[str, Any]) -> str:
     named = ", ".join(f"{name} {number}" for name, number in versions.items())
     lines = [
         f"# {results['dataset']}",
-        f"{protocol['n_runs']} runs, seeds {protocol['seed']} to "
-        f"{protocol['seed'] + protocol['n_runs'] - 1}; C from {_list(protocol['Cs'])}; "
-        f"{results['data']['encoding']}. {named}; {results['machine']['cores']} cores.",
-        "Ours: mean (standard deviation over runs, dividing by n - 1), in percent; TE in edges. "
-        "*p 12.34* is the figure that the paper prints, followed by ours minus the paper's. "
-        "A dash: the paper prints none.",
+        (
+            f"{protocol['n_runs']} runs, seeds {protocol['seed']} to "
+            f"{protocol['seed'] + protocol['n_runs'] - 1}; C from {_list(protocol['Cs'])}; "
+            f"{results['data']['encoding']}. {named}; {results['machine']['cores']} cores."
+        ),
+        (
+            "Ours: mean (standard deviation over runs, dividing by n - 1), in percent; TE in "
+            "edges. *p 12.34* is the figure that the paper prints, followed by ours minus it. "
+            "A dash: the paper prints none."
+        ),
     ]
     return "\n\n".join([*lines, *(f"Note: {note}." for note in results["notes"])])
 
@@ -85,8 +89,8 @@ def _flat_scores(results: dict[str, Any]) -> str:
     best = results["significance"].get("best_baseline")
     if best is not None:
         foot = (
-            f"\n\n† p < 0.05, ‡ p < 0.01 of Global-INF against the best top-down baseline by mean MF1, "
-            f"{TITLES[best]}, in the first run: sign test for µF1, Wilcoxon test for MF1."
+            f"\n\n† p < 0.05, ‡ p < 0.01 of Global-INF against the best top-down baseline by mean "
+            f"MF1, {TITLES[best]}, in the first run: sign test for µF1, Wilcoxon test for MF1."
         )
     return f"{title}\n\n{body}{foot}"
 
@@ -176,9 +180,7 @@ def _psi(result: dict[str, Any]) -> str:
 def _significance(results: dict[str, Any]) -> str:
     found = results["significance"]
     names = [TITLES[name] for name in found["methods"]]
-    parts = [
-        f"## Pairwise p-values, run of seed {found['run']} (paper's heat maps, drawn for DMOZ-SMALL)"
-    ]
+    parts = [f"## Pairwise p-values, seed {found['run']} (paper's heat maps, drawn for DMOZ-SMALL)"]
     for title, key in (("Sign test, µF1", "sign"), ("Wilcoxon test, MF1", "wilcoxon")):
         rows = [
             [name, *(_p_value(p) for p in line)]
@@ -217,8 +219,8 @@ def _curve(results: dict[str, Any]) -> str:
     head = ["MF1 at τ = µ + ψσ, ψ =", *(f"{curve['psi'][k]:g}" for k in picked)]
     return (
         "## MF1 on validation rows against the threshold (paper's figure, no numbers printed)\n\n"
-        "Mean over runs, each at the C that Global-INF (flat LR) chose. The paper's CLEF curve rises as "
-        "τ falls; its DMOZ-SMALL curve is highest at ψ = 1.8.\n\n" + _table(head, rows)
+        "Mean over runs, each at the C that Global-INF (flat LR) chose. The paper's CLEF curve "
+        "rises as τ falls; its DMOZ-SMALL curve is highest at ψ = 1.8.\n\n" + _table(head, rows)
     )
 
 
@@ -263,8 +265,8 @@ def _level_errors(results: dict[str, Any]) -> str:
         rows.append(row)
     return (
         "## Errors by level (paper's table 'Level-wise error')\n\n"
-        "Error: rows that leave their true path at this level, of those right above it; #ME: rows wrong "
-        "so far.\n\n" + _table(head, rows)
+        "Error: rows that leave their true path at this level, of those right above it; #ME: rows "
+        "wrong so far.\n\n" + _table(head, rows)
     )
 
 
@@ -320,8 +322,8 @@ def _runtimes(results: dict[str, Any]) -> str:
     head = ["method", "C", "models kept", "training", "paper's", "prediction of all test rows"]
     return (
         "## Run time (paper's table of training time and figure of prediction time)\n\n"
-        "One fit each at the C of the first run. The paper sums the time of a cluster's machines, over "
-        "its whole protocol as far as it says; the two are not the same quantity.\n\n"
+        "One fit each at the C of the first run. The paper sums the time of a cluster's machines, "
+        "over its whole protocol as far as it says; the two are not the same quantity.\n\n"
         + _table(head, rows)
     )
 

@@ -14,7 +14,9 @@ from taxofit.datasets import make_shop_catalogue
 from taxofit.errors import DataError
 from taxofit.model_store import save_model
 from taxofit.workflow.applying import score_rows
+from taxofit.workflow.options import check_seed
 from taxofit.workflow.sources import Source
+from taxofit.workflow.training import check_can_be_made
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -103,6 +105,7 @@ def run_demo(
         Called with (stage, done, in all).
     """
     folder = Path(out)
+    check_seed(seed)
     _check_folder(folder)
     size = {} if n_rows is None else {"n_rows": n_rows}
     shop = make_shop_catalogue(**size, random_state=seed)
@@ -148,6 +151,7 @@ def run_demo(
 def _check_folder(folder: Path) -> None:
     """Refuse to write into somebody's folder, or over a file."""
     if not folder.exists():
+        check_can_be_made(folder)
         return
     if not folder.is_dir():
         raise DataError(f"{folder} is a file; name a folder with --out")

@@ -11,7 +11,15 @@ from typing import Literal
 
 from taxofit.errors import DataError
 
-__all__ = ["FEATURES", "FORMATS", "INTERNAL_LABELS", "METHODS", "SCALES", "FitOptions"]
+__all__ = [
+    "FEATURES",
+    "FORMATS",
+    "INTERNAL_LABELS",
+    "METHODS",
+    "SCALES",
+    "FitOptions",
+    "check_seed",
+]
 
 METHODS = ("td-lr", "tlf", "blf", "mlf", "mta", "level-inf", "global-inf", "lr")
 FEATURES = ("words", "pairs", "chars")
@@ -108,8 +116,7 @@ class FitOptions:
         ):
             if value not in choices:
                 raise DataError(f"{name} must be one of {', '.join(choices)}, but is {value!r}")
-        if not 0 <= self.seed < 2**32:
-            raise DataError(f"seed must be a number from 0 to 2^32 - 1, but is {self.seed}")
+        check_seed(self.seed)
         _ = self.regularisation
 
     def check_for(self, kind: str, file: str) -> None:
@@ -143,3 +150,17 @@ class FitOptions:
             )
         if kind == "arff" and self.hierarchy is not None:
             raise DataError(f"{file}: the header of an ARFF file is its taxonomy; drop --hierarchy")
+
+
+def check_seed(seed: int) -> None:
+    """Raise a DataError unless NumPy takes this number as a seed.
+
+    Examples
+    --------
+    >>> check_seed(-1)
+    Traceback (most recent call last):
+        ...
+    taxofit.errors.DataError: seed must be a number from 0 to 2^32 - 1, but is -1
+    """
+    if not 0 <= seed < 2**32:
+        raise DataError(f"seed must be a number from 0 to 2^32 - 1, but is {seed}")

@@ -201,8 +201,11 @@ class Source:
     def with_separator(
         self, file: str, taxonomy: Taxonomy | None
     ) -> tuple[Source, tuple[str, ...]]:
-        """Return the source with its separator found out, and a note on the guess."""
-        if self.format != "table" or self.label_path is None or self.separator is not None:
+        """Return the source with its separator found out, and a note on the guess.
+
+        A separator that was given but is in no label is a DataError, where another one is.
+        """
+        if self.format != "table" or self.label_path is None:
             return self, ()
         values = {value for value in self._labels(file) if isinstance(value, str)}
         if taxonomy is not None:
@@ -210,6 +213,13 @@ class Source:
         separator = guess_path_separator(values)
         if separator is None:
             return self, ()
+        if self.separator is not None:
+            if any(self.separator in value for value in values):
+                return self, ()
+            raise DataError(
+                f"{file}: no label in {self.label_path!r} has the separator {self.separator!r}; "
+                f"is it {separator!r}?"
+            )
         note = f"paths in {self.label_path!r} are split at {separator!r} (guessed)"
         return replace(self, separator=separator), (note,)
 
@@ -279,6 +289,9 @@ def read_for_fit(file: str, options: FitOptions) -> tuple[Dataset, Source]:
     taxonomy = None if options.hierarchy is None else read_hierarchy(options.hierarchy)
     source, notes = source.with_separator(file, taxonomy)
     if source.format == "svmlight":
-        source = replace(source, feature_ids=tuple(source.svmlight_rows(file).feature_ids.tolist()))
+        feature_ids = tuple(source.svmlight_rows(file).feature_ids.tolist())
+        if not feature_ids:
+            raise DataError(f"{file}: the rows have labels but no features")
+        source = replace(source, feature_ids=feature_ids)
     dataset = source.read_labelled(file, taxonomy)
     return replace(dataset, notes=(*notes, *dataset.notes)), source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from taxofit.classifier import TaxonomyClassifier
 from taxofit.datasets import ColumnScaler, CountEncoder
-from taxofit.errors import ModelError, TaxofitError
+from taxofit.errors import DataError, ModelError, TaxofitError
 from taxofit.model_store import read_manifest, save_model
 from taxofit.workflow.applying import score_rows
 from taxofit.workflow.sources import read_for_fit
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int, int], None]
 
-__all__ = ["FitReport", "check_model_folder", "fit_file"]
+__all__ = ["FitReport", "check_can_be_made", "check_model_folder", "fit_file"]
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,12 @@ def check_model_folder(folder: str) -> None:
     >>> check_model_folder("a-folder-that-does-not-exist-yet")
     """
     place = Path(folder)
-    if not (place.exists() or place.is_symlink()) or (place.is_dir() and not any(place.iterdir())):
+    if not folder.strip():
+        raise ModelError("the model needs a folder; name one")
+    if not (place.exists() or place.is_symlink()):
+        check_can_be_made(place)
+        return
+    if place.is_dir() and not any(place.iterdir()):
         return
     try:
         read_manifest(place)
@@ -166,6 +172,15 @@ def check_model_folder(folder: str) -> None:
         raise ModelError(
             f"{folder} exists and is not a taxofit model; choose another folder"
         ) from None
+
+
+def check_can_be_made(folder: Path) -> None:
+    """Raise a DataError where a folder of this name cannot be made."""
+    above = next(parent for parent in folder.absolute().parents if parent.exists())
+    if not above.is_dir():
+        raise DataError(f"{folder} cannot be made: {above} is a file")
+    if not os.access(above, os.W_OK):
+        raise DataError(f"{folder} cannot be made: {above} may not be written to")
 
 
 def _encoder(options: FitOptions, source: Source) -> str | CountEncoder | ColumnScaler | None:

@@ -1,0 +1,377 @@
+"""Passes over X and over vectors for 16 problems at a time, each in a lane of its own.
+
+Notation: X are the shared columns, then a constant one; c_i the cost of row i, s_i² the squared norm
+of its private features (see :mod:`taxofit.bank.private_features`), t_i its label, 1 or 0. A lane is
+at the point w₀ + δ, where w₀ is one of two bases that all problems share; margins and gradients of
+the bases are known from float64, and what a lane adds is the *difference* to them. So rounding stays
+below what a rare node's tolerance can see, and it does not build up from step to step.
+
+No lane ever reads another one's numbers: a problem's result does not depend on its neighbours.
+Float32 sums run over short stretches of rows and are then added up in float64.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from taxofit.bank.simd import (
+    accumulate,
+    any_true,
+    clip,
+    exp_of_negative,
+    fma,
+    from_bits,
+    load,
+    log1p_of_unit,
+    pick,
+    splat,
+    store,
+)
+
+__all__ = [
+    "Bases",
+    "FeatureLanes",
+    "RowLanes",
+    "SharedRows",
+    "begin_directions",
+    "collect_gradients",
+    "conjugate_step",
+    "curvature_pass",
+    "evaluation_pass",
+    "next_directions",
+]
+
+# Rows of the small arrays that say what every lane does, and of those that say what came out.
+CURVING, DIAGONAL, EVALUATING, CONJUGATING, STARTING, ACCEPTING, TRYING, FRESH = range(8)
+FROM_SECOND_BASE = 8
+N_MASKS = 9
+ALPHA, BETA, LENGTH = range(3)
+N_COEFFICIENTS = 3
+ENERGY, ON_CONSTANT, LOSS, RESIDUAL, SCALED_RESIDUAL, STEP, GRADIENT, SLOPE, NORM = range(9)
+DIRECTION = 9
+N_TOTALS = 10
+
+STRETCH = 128  # rows of a float32 sum; 64 to 256 cost the same
+# The inner root is settled once Newton moves it less than this: the error left is its square.
+ROOT_STEP = 1e-3
+MAX_ROOT_STEPS = 40
+
+_f32 = np.float32
+_compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+
+
+class SharedRows(NamedTuple):
+    """Rows of shared features in CSR, the constant column apart."""
+
+    indptr: np.ndarray  # int64 (n + 1,)
+    indices: np.ndarray  # int32
+    values: np.ndarray  # float32
+    constant: np.ndarray  # float32 (1,): 1, or 0 where there is no constant column
+    private_square: np.ndarray  # float32 (n,): s²
+    cost: np.ndarray  # float32 (n,): c
+
+
+class Bases(NamedTuple):
+    """Two points to start from, both with every row negative; features include the constant."""
+
+    weights: np.ndarray  # float32 (2, m)
+    gradient: np.ndarray  # float32 (2, m)
+    scale: np.ndarray  # float32 (2, m): 1 / diagonal of the Hessian
+    linear: np.ndarray  # float32 (2, n): x·w
+    margin: np.ndarray  # float32 (2, n): with the private part
+    slope: np.ndarray  # float32 (2, n): c σ(margin)
+
+
+class RowLanes(NamedTuple):
+    """What every lane knows of every row."""
+
+    margin: np.ndarray  # float32 (n, 16): z
+    curvature: np.ndarray  # float32 (n, 16): the reduced D
+    positive: np.ndarray  # uint16 (n,): bit l is the label in lane l
+
+
+class FeatureLanes(NamedTuple):
+    """Vectors of every lane, each float32 (m, 16)."""
+
+    point: np.ndarray  # δ
+    step: np.ndarray  # of Newton, as far as conjugate gradients have come
+    direction: np.ndarray  # what the next pass multiplies: a CG direction, or the point to evaluate
+    residual: np.ndarray  # of the Newton system; minus the gradient when it starts
+    scale: np.ndarray  # 1 / diagonal of the Hessian
+    product: np.ndarray  # what the passes add to
+
+
+@numba.njit(inline="always")
+def _gather(rows, i, V, start):
+    """Return start + Σ_j x_ij V_j."""
+    for k in range(rows.indptr[i], rows.indptr[i + 1]):
+        start = fma(splat(rows.values[k]), load(V, rows.indices[k]), start)
+    return start
+
+
+@numba.njit(inline="always")
+def _scatter(rows, i, a, out):
+    """Add x_ij a to out_j for every entry of row i."""
+    for k in range(rows.indptr[i], rows.indptr[i + 1]):
+        j = rows.indices[k]
+        store(out, j, fma(splat(rows.values[k]), a, load(out, j)))
+
+
+@numba.njit(inline="always")
+def _scatter_with_squares(rows, i, a, b, out):
+    """Add x_ij a + x_ij² b to out_j for every entry of row i."""
+    for k in range(rows.indptr[i], rows.indptr[i + 1]):
+        j = rows.indices[k]
+        x = splat(rows.values[k])
+        store(out, j, fma(x, fma(x, b, a), load(out, j)))
+
+
+@_compiled
+def curvature_pass(rows, curvature, vectors, masks, totals):
+    """Add Xᵀ D X v to ``product`` in curving lanes, the diagonal of Xᵀ D X in diagonal ones.
+
+    masks : float32 (k, 16), rows CURVING and DIAGONAL are used; totals : float64 (k, 16), row
+    ENERGY gets Σ_i D_i (x_i·v)².
+    """
+    n = rows.cost.size
+    V, out = vectors.direction, vectors.product
+    last = V.shape[0] - 1
+    constant = splat(rows.constant[0])
+    offset = constant * load(V, last)
+    curving, diagonal = load(masks, CURVING), load(masks, DIAGONAL)
+    any_diagonal = any_true(diagonal)
+    zero = splat(_f32(0))
+    totals[ENERGY] = 0
+    totals[ON_CONSTANT] = 0
+    for first in range(0, n, STRETCH):
+        energy = zero
+        on_constant = zero
+        for i in range(first, min(n, first + STRETCH)):
+            q = _gather(rows, i, V, offset)
+            D = load(curvature, i)
+            a = D * q
+            energy = fma(a, q, energy)
+            a = a * curving
+            if any_diagonal:
+                b = D * diagonal
+                _scatter_with_squares(rows, i, a, b, out)
+                a = a + b  # x² = x in the constant column
+            else:
+                _scatter(rows, i, a, out)
+            on_constant = on_constant + a
+        accumulate(totals, ENERGY, energy)
+        accumulate(totals, ON_CONSTANT, on_constant * constant)
+    out[last] = totals[ON_CONSTANT]
+
+
+@numba.njit(inline="always")
+def _root(z, u, c, t, moving):
+    """Return the root of z + c (σ(z) - t) = u in moving lanes, by Newton from z.
+
+    The root has the sign of u + c (t - 1/2). On either side of 0 the left-hand side is convex or
+    concave, so once held to the right side Newton's steps cannot cycle. A lane stops moving once it
+    has settled, whatever its neighbours do.
+    """
+    zero, one = splat(_f32(0)), splat(_f32(1))
+    goal = fma(c, t, u)
+    is_positive = goal - c * splat(_f32(0.5))
+    low = pick(is_positive, zero, goal - c)
+    high = pick(is_positive, goal, zero)
+    low = pick(low - high, high, low)  # rounding
+    z = clip(z, low, high)
+    for _ in range(MAX_ROOT_STEPS):
+        e = exp_of_negative(pick(z, z, zero - z))
+        inverse = one / (one + e)
+        sigma = pick(z, inverse, e * inverse)
+        newton = z - (z + c * sigma - goal) / (one + c * e * inverse * inverse)
+        newton = pick(moving, clip(newton, low, high), z)
+        h = newton - z
+        z = newton
+        moving = pick(h * h - splat(_f32(ROOT_STEP * ROOT_STEP)), moving, zero)
+        if not any_true(moving):
+            break
+    return z
+
+
+@_compiled
+def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
+    """Evaluate lanes at w₀ + v: margins, curvature, loss; add the gradient difference to ``product``.
+
+    u = x·(w₀ + v);  z + c s² (σ(z) - t) = u;  D = c σ'(z) / (1 + c σ'(z) s²);
+    product += Xᵀ c (σ(z) - t - σ(z₀)).
+    Totals row LOSS gets Σ c log-loss + ½ c² s² (σ - t)²: the loss and half the squared norm of the
+    private weights. Curving lanes get Xᵀ D X v on the way, as in :func:`curvature_pass`.
+    """
+    n = rows.cost.size
+    V, out = vectors.direction, vectors.product
+    last = V.shape[0] - 1
+    constant = splat(rows.constant[0])
+    offset = constant * load(V, last)
+    curving, evaluating = load(masks, CURVING), load(masks, EVALUATING)
+    second = load(masks, FROM_SECOND_BASE)
+    zero, one, half = splat(_f32(0)), splat(_f32(1)), splat(_f32(0.5))
+    totals[ENERGY] = 0
+    totals[ON_CONSTANT] = 0
+    totals[LOSS] = 0
+    for first in range(0, n, STRETCH):
+        energy = zero
+        on_constant = zero
+        loss = zero
+        for i in range(first, min(n, first + STRETCH)):
+            q = _gather(rows, i, V, offset)
+            D = load(lanes.curvature, i)
+            product = D * q
+            energy = fma(product, q, energy)
+
+            c, s2 = splat(rows.cost[i]), splat(rows.private_square[i])
+            t = from_bits(lanes.positive[i])
+            u = q + pick(second, splat(bases.linear[1, i]), splat(bases.linear[0, i]))
+            old = load(lanes.margin, i)
+            z = u
+            if rows.private_square[i] > 0:
+                z = _root(old, u, c * s2, t, evaluating)
+            e = exp_of_negative(pick(z, z, zero - z))
+            inverse = one / (one + e)
+            sigma = pick(z, inverse, e * inverse)
+            error = c * (sigma - t)
+            likely = pick(z, z, zero) - t * z + log1p_of_unit(e)
+            loss = fma(c, likely, fma(half * s2, error * error, loss))
+            new = c * e * inverse * inverse
+            new = new / fma(new, s2, one)
+            store(lanes.margin, i, pick(evaluating, z, old))
+            store(lanes.curvature, i, pick(evaluating, new, D))
+
+            base = pick(second, splat(bases.slope[1, i]), splat(bases.slope[0, i]))
+            a = pick(evaluating, c * sigma - base - c * t, product * curving)
+            _scatter(rows, i, a, out)
+            on_constant = on_constant + a
+        accumulate(totals, ENERGY, energy)
+        accumulate(totals, LOSS, loss)
+        accumulate(totals, ON_CONSTANT, on_constant * constant)
+    out[last] = totals[ON_CONSTANT]
+
+
+@_compiled
+def conjugate_step(vectors, masks, coefficients, totals):
+    """Take one step of conjugate gradients in curving lanes, and clear ``product``.
+
+    s += α v;  r -= α (v + product), in lanes with α = 0 nothing moves. In diagonal lanes the scale
+    becomes 1 / (1 + product). Totals get r·r, r·M r and s·s.
+    """
+    S, V, R = vectors.step, vectors.direction, vectors.residual
+    M, O = vectors.scale, vectors.product
+    m = V.shape[0]
+    alpha, diagonal = load(coefficients, ALPHA), load(masks, DIAGONAL)
+    zero, one = splat(_f32(0)), splat(_f32(1))
+    any_diagonal = any_true(diagonal)
+    totals[RESIDUAL] = 0
+    totals[SCALED_RESIDUAL] = 0
+    totals[STEP] = 0
+    for first in range(0, m, STRETCH):
+        rr, rmr, ss = zero, zero, zero
+        for j in range(first, min(m, first + STRETCH)):
+            v, o, scale = load(V, j), load(O, j), load(M, j)
+            store(O, j, zero)
+            if any_diagonal:
+                scale = pick(diagonal, one / (one + o), scale)
+                store(M, j, scale)
+            s = fma(alpha, v, load(S, j))
+            r = load(R, j) - alpha * (v + o)
+            store(S, j, s)
+            store(R, j, r)
+            rr = fma(r, r, rr)
+            rmr = fma(r * r, scale, rmr)
+            ss = fma(s, s, ss)
+        accumulate(totals, RESIDUAL, rr)
+        accumulate(totals, SCALED_RESIDUAL, rmr)
+        accumulate(totals, STEP, ss)
+
+
+@_compiled
+def collect_gradients(vectors, bases, masks, totals):
+    """Set the residual of evaluated lanes to minus their gradient g = g₀ + v + product.
+
+    Totals get g·g, g·s (the slope along the step) and ‖w₀ + v‖².
+    """
+    S, V, R, O = vectors.step, vectors.direction, vectors.residual, vectors.product
+    m = V.shape[0]
+    evaluating, second = load(masks, EVALUATING), load(masks, FROM_SECOND_BASE)
+    zero = splat(_f32(0))
+    totals[GRADIENT] = 0
+    totals[SLOPE] = 0
+    totals[NORM] = 0
+    for first in range(0, m, STRETCH):
+        gg, gs, ww = zero, zero, zero
+        for j in range(first, min(m, first + STRETCH)):
+            v = load(V, j)
+            g = pick(second, splat(bases.gradient[1, j]), splat(bases.gradient[0, j]))
+            g = g + v + load(O, j)
+            w = v + pick(second, splat(bases.weights[1, j]), splat(bases.weights[0, j]))
+            store(R, j, pick(evaluating, zero - g, load(R, j)))
+            gg = fma(g, g, gg)
+            gs = fma(g, load(S, j), gs)
+            ww = fma(w, w, ww)
+        accumulate(totals, GRADIENT, gg)
+        accumulate(totals, SLOPE, gs)
+        accumulate(totals, NORM, ww)
+
+
+@_compiled
+def next_directions(vectors, masks, coefficients, totals):
+    """Set v = M r + β v in conjugating lanes; totals get v·v."""
+    V, R, M = vectors.direction, vectors.residual, vectors.scale
+    m = V.shape[0]
+    conjugating, beta = load(masks, CONJUGATING), load(coefficients, BETA)
+    zero = splat(_f32(0))
+    totals[DIRECTION] = 0
+    for first in range(0, m, STRETCH):
+        vv = zero
+        for j in range(first, min(m, first + STRETCH)):
+            v = load(V, j)
+            v = pick(conjugating, fma(beta, v, load(M, j) * load(R, j)), v)
+            store(V, j, v)
+            vv = fma(v, v, vv)
+        accumulate(totals, DIRECTION, vv)
+
+
+@_compiled
+def begin_directions(vectors, bases, masks, coefficients, totals):
+    """As :func:`next_directions`, and also begin what is not a step of conjugate gradients.
+
+    Accepting lanes make v their point. Starting lanes take v = M r and a step of 0, trying ones
+    v = δ + λ s, fresh ones a point of 0 and the scale of their base. Totals get v·v and r·M r.
+    """
+    P, S, V = vectors.point, vectors.step, vectors.direction
+    R, M = vectors.residual, vectors.scale
+    m = V.shape[0]
+    conjugating, beta = load(masks, CONJUGATING), load(coefficients, BETA)
+    starting, accepting = load(masks, STARTING), load(masks, ACCEPTING)
+    trying, length = load(masks, TRYING), load(coefficients, LENGTH)
+    fresh, second = load(masks, FRESH), load(masks, FROM_SECOND_BASE)
+    zero = splat(_f32(0))
+    totals[DIRECTION] = 0
+    totals[SCALED_RESIDUAL] = 0
+    for first in range(0, m, STRETCH):
+        vv, rmr = zero, zero
+        for j in range(first, min(m, first + STRETCH)):
+            v, s, r = load(V, j), load(S, j), load(R, j)
+            base = pick(second, splat(bases.scale[1, j]), splat(bases.scale[0, j]))
+            scale = pick(fresh, base, load(M, j))
+            point = pick(fresh, zero, pick(accepting, v, load(P, j)))
+            s = pick(starting + fresh, zero, s)
+            y = scale * r
+            v = pick(conjugating, fma(beta, v, y), v)
+            v = pick(starting, y, v)
+            v = pick(trying, fma(length, s, point), v)
+            v = pick(fresh, zero, v)
+            store(M, j, scale)
+            store(P, j, point)
+            store(S, j, s)
+            store(V, j, v)
+            vv = fma(v, v, vv)
+            rmr = fma(y, r, rmr)
+        accumulate(totals, DIRECTION, vv)
+        accumulate(totals, SCALED_RESIDUAL, rmr)

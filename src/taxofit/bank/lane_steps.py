@@ -1,0 +1,244 @@
+"""What every lane does next: Newton's method with conjugate gradients, as a small state machine.
+
+A lane evaluates its problem at a point, solves the Newton system from there by preconditioned
+conjugate gradients (one product with the Hessian per pass), tries the step, and so on until the
+gradient is small enough. Lanes go through this each at its own pace; :func:`run_lanes` makes the
+passes that serve all of them, and comes back when a lane has finished and wants another problem.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from taxofit.bank import lane_loops as loops
+from taxofit.bank.simd import LANES
+
+__all__ = ["FINISHED", "IDLE", "LANE", "TO_EVALUATE", "run_lanes"]
+
+IDLE, TO_EVALUATE, TO_CURVE, TO_DIAGONAL, FINISHED = range(5)
+
+LANE = np.dtype(
+    [
+        ("mode", np.int64),
+        ("problem", np.int64),
+        ("base", np.int64),
+        ("is_fresh", np.int64),  # its vectors are still those of the problem before
+        ("is_last", np.int64),  # whatever the evaluation says, there is nothing left to gain
+        ("converged", np.int64),
+        ("n_newton", np.int64),
+        ("n_conjugate", np.int64),
+        ("n_trials", np.int64),
+        ("n_passes", np.int64),
+        ("target", np.float64),  # gradient norm to reach
+        ("radius", np.float64),  # longest first step
+        ("objective", np.float64),
+        ("gradient", np.float64),  # its norm
+        ("residual", np.float64),  # norm, of the Newton system
+        ("forcing", np.float64),  # residual to reach, relative to the gradient
+        ("energy", np.float64),  # r·M r
+        ("direction", np.float64),  # v·v
+        ("gain", np.float64),  # -g·s of the step so far
+        ("length", np.float64),  # of the trial, in Newton steps
+    ]
+)
+
+# Evaluations are dear (exponentials, a root for every row), so they wait for company.
+EVALUATION_GATE = 8
+LOOSEST_FORCING = 0.3
+TIGHTEST_FORCING = 1e-3
+MAX_CONJUGATE_STEPS = 30
+DIAGONAL_EVERY = 3  # Newton steps that the diagonal of the Hessian is kept for
+MAX_TRIALS = 12
+MAX_STEP_NORM = 300.0
+ALLOWED_SLOPE = 0.4
+# Two evaluations of an objective in float32 differ by about this much without meaning anything.
+OBJECTIVE_ROUNDING = 3e-7
+# Below this share of the objective there is nothing left to gain: the float32 weights that are
+# returned are no more exact than that.
+RELATIVE_DECREASE = 1e-13
+
+_compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+
+
+@_compiled
+def run_lanes(lanes, rows, row_lanes, vectors, bases, max_iter):
+    """Make passes until a lane has finished or all are idle.
+
+    Parameters
+    ----------
+    lanes : record array of LANE, shape (16,)
+    rows : SharedRows
+    row_lanes : RowLanes
+    vectors : FeatureLanes
+    bases : Bases
+    max_iter : int
+        Newton steps after which a lane finishes unconverged.
+    """
+    masks = np.zeros((loops.N_MASKS, LANES), dtype=np.float32)
+    coefficients = np.zeros((loops.N_COEFFICIENTS, LANES), dtype=np.float32)
+    totals = np.zeros((loops.N_TOTALS, LANES))
+    _begin(lanes, masks)
+    loops.begin_directions(vectors, bases, masks, coefficients, totals)
+    while True:
+        any_evaluation = _schedule(lanes, masks)
+        if any_evaluation:
+            loops.evaluation_pass(rows, row_lanes, bases, vectors, masks, totals)
+            loops.collect_gradients(vectors, bases, masks, totals)
+        else:
+            loops.curvature_pass(rows, row_lanes.curvature, vectors, masks, totals)
+        for k in range(LANES):
+            lane = lanes[k]
+            alpha = 0.0
+            if masks[loops.CURVING, k] > 0:
+                alpha = lane.energy / (lane.direction + totals[loops.ENERGY, k])
+                lane.gain += alpha * lane.energy
+            coefficients[loops.ALPHA, k] = alpha
+        loops.conjugate_step(vectors, masks, coefficients, totals)
+        any_begin = _decide(lanes, masks, coefficients, totals, max_iter)
+        if any_begin:
+            loops.begin_directions(vectors, bases, masks, coefficients, totals)
+        else:
+            loops.next_directions(vectors, masks, coefficients, totals)
+        any_finished = False
+        for k in range(LANES):
+            lane = lanes[k]
+            lane.direction = totals[loops.DIRECTION, k]
+            if masks[loops.STARTING, k] > 0:
+                lane.energy = totals[loops.SCALED_RESIDUAL, k]
+            any_finished |= lane.mode == FINISHED
+        if any_finished:
+            break
+
+
+@_compiled
+def _begin(lanes, masks):
+    """Mark fresh lanes, and let all others be."""
+    masks[:] = 0
+    for k in range(LANES):
+        masks[loops.FRESH, k] = lanes[k].is_fresh == 1
+        masks[loops.FROM_SECOND_BASE, k] = lanes[k].base
+        lanes[k].is_fresh = 0
+
+
+@_compiled
+def _schedule(lanes, masks):
+    """Say which lanes the next pass serves; return whether it evaluates any."""
+    n_waiting, n_others = 0, 0
+    for k in range(LANES):
+        mode = lanes[k].mode
+        n_waiting += mode == TO_EVALUATE
+        n_others += mode in (TO_CURVE, TO_DIAGONAL)
+    evaluates = n_waiting >= EVALUATION_GATE or n_others == 0
+    for k in range(LANES):
+        lane = lanes[k]
+        masks[loops.CURVING, k] = lane.mode == TO_CURVE
+        masks[loops.EVALUATING, k] = evaluates and lane.mode == TO_EVALUATE
+        masks[loops.DIAGONAL, k] = not evaluates and lane.mode == TO_DIAGONAL
+        for mask in (loops.CURVING, loops.EVALUATING, loops.DIAGONAL):
+            lane.n_passes += masks[mask, k] > 0
+    return evaluates
+
+
+@_compiled
+def _decide(lanes, masks, coefficients, totals, max_iter):
+    """Take every lane that was served to its next mode; return whether any begins something."""
+    masks[loops.CONJUGATING : loops.FRESH + 1] = 0
+    any_begin = False
+    for k in range(LANES):
+        lane = lanes[k]
+        if masks[loops.CURVING, k] > 0:
+            lane.n_conjugate += 1
+            lane.residual = np.sqrt(totals[loops.RESIDUAL, k])
+            if _is_solved(lane):
+                _try_step(lane, np.sqrt(totals[loops.STEP, k]))
+                masks[loops.TRYING, k] = 1
+            else:
+                masks[loops.CONJUGATING, k] = 1
+                coefficients[loops.BETA, k] = totals[loops.SCALED_RESIDUAL, k] / lane.energy
+                lane.energy = totals[loops.SCALED_RESIDUAL, k]
+        elif masks[loops.EVALUATING, k] > 0:
+            objective = totals[loops.LOSS, k] + 0.5 * totals[loops.NORM, k]
+            slope = totals[loops.SLOPE, k]
+            if _is_acceptable(lane, objective, slope):
+                masks[loops.ACCEPTING, k] = 1
+                _accept(lane, objective, np.sqrt(totals[loops.GRADIENT, k]), max_iter)
+                masks[loops.STARTING, k] = lane.mode == TO_CURVE
+            else:
+                _shorten(lane, slope)
+                masks[loops.TRYING, k] = 1
+        elif masks[loops.DIAGONAL, k] > 0:
+            lane.mode = TO_CURVE
+            masks[loops.STARTING, k] = 1
+        else:
+            continue
+        coefficients[loops.LENGTH, k] = lane.length
+        any_begin |= masks[loops.CONJUGATING, k] == 0
+    return any_begin
+
+
+@_compiled
+def _is_solved(lane):
+    """Return whether conjugate gradients have done enough for this Newton step."""
+    return (
+        lane.residual <= lane.forcing * lane.gradient
+        or lane.residual <= 0.5 * lane.target
+        or lane.n_conjugate >= MAX_CONJUGATE_STEPS
+    )
+
+
+@_compiled
+def _try_step(lane, norm):
+    """Ask for an evaluation at the end of the step, or before where it is too long to trust."""
+    longest = lane.radius if lane.n_newton == 0 else MAX_STEP_NORM
+    lane.length = min(1.0, longest / norm) if norm > 0 else 1.0
+    lane.n_trials = 0
+    lane.is_last = 0.5 * lane.gain <= RELATIVE_DECREASE * lane.objective
+    lane.mode = TO_EVALUATE
+
+
+@_compiled
+def _is_acceptable(lane, objective, slope):
+    """Return whether the point tried is better than the one it was tried from.
+
+    The objective is convex: if it still falls at the point tried, it has fallen all the way. Else
+    its value decides, and the slope where rounding hides the difference.
+    """
+    if lane.n_newton < 0 or lane.is_last or slope <= 0 or lane.length == 0:
+        return True
+    not_higher = objective <= lane.objective * (1 + OBJECTIVE_ROUNDING)
+    return not_higher and slope <= ALLOWED_SLOPE * lane.gain
+
+
+@_compiled
+def _shorten(lane, slope):
+    """Try again where the slope would be 0 if it changed linearly; at last, stay."""
+    lane.n_trials += 1
+    if lane.n_trials == MAX_TRIALS:
+        lane.length = 0.0
+    else:
+        lane.length *= min(max(lane.gain / (lane.gain + slope), 0.1), 0.9)
+
+
+@_compiled
+def _accept(lane, objective, gradient, max_iter):
+    """Move to the point evaluated; finish there or set out for the next."""
+    if lane.length == 1.0 and lane.n_newton >= 0:
+        # Eisenstat and Walker: solve the next system as exactly as this one's model came true.
+        mismatch = abs(gradient - lane.residual) / lane.gradient
+        lane.forcing = min(max(mismatch, TIGHTEST_FORCING), LOOSEST_FORCING)
+    else:
+        lane.forcing = LOOSEST_FORCING
+    is_stuck = lane.n_newton >= 0 and lane.length == 0
+    lane.n_newton += 1
+    lane.n_conjugate = 0
+    lane.gain = 0.0
+    lane.objective = objective
+    lane.gradient = gradient
+    lane.converged = gradient <= lane.target or lane.is_last == 1
+    if lane.converged or is_stuck or lane.n_newton >= max_iter:
+        lane.mode = FINISHED
+    elif lane.n_newton > 0 and lane.n_newton % DIAGONAL_EVERY == 0:
+        lane.mode = TO_DIAGONAL
+    else:
+        lane.mode = TO_CURVE
