@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
+# The GPU solver is tested on torch's CPU device; TORCH= goes without it.
+TORCH  ?= torch==2.13.0
+PEERS  ?= .peers
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -13,11 +16,11 @@ help: ## list the targets
 $(VENV)/.runtime: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --upgrade 'pip>=25.1'
-	$(PIP) install --editable '.[parquet]'
+	$(PIP) install --editable '.[parquet,report]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.runtime
-	$(PIP) install --group test
+	$(PIP) install --group test $(TORCH)
 	@touch $@
 
 $(VENV)/.check: $(VENV)/.test
@@ -44,5 +47,16 @@ format: $(VENV)/.check ## let ruff put the code in shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+$(PEERS)/.installed: benchmarks/peers/requirements.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip --quiet install --requirement $<
+	@touch $@
+
+bench: $(VENV)/.test $(PEERS)/.installed ## time the solver against its peers (tens of minutes)
+	$(BIN)/python benchmarks/bank.py naics --peers $(PEERS)/bin/python --out runs/bench
+	$(BIN)/python benchmarks/bank.py dmoz-small --peers $(PEERS)/bin/python --out runs/bench
+	$(BIN)/python benchmarks/whole_fit.py --peers $(PEERS)/bin/python
+	$(BIN)/python benchmarks/scaling.py --out runs/bench
+
 clean: ## remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis

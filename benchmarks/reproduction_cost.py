@@ -88,7 +88,8 @@ def main() -> None:
         theirs += n_validated * grid + n_kept * per_C[result["C"]] / (1 - 0.1)
     print(
         f"liblinear per node and method: {theirs:.1f} s on one core, {n_models} models, "
-        f"extrapolated from {options.nodes} of {taxonomy.n_nodes - 1} nodes x {len(protocol.Cs)} C x 1 split"
+        f"extrapolated from {options.nodes} of {taxonomy.n_nodes - 1} nodes x "
+        f"{len(protocol.Cs)} C x 1 split"
     )
     print(f"ratio: {theirs / ours:.1f} (at least 5 is asked for)")
     if (os.cpu_count() or 1) > 1:
@@ -100,7 +101,7 @@ def main() -> None:
     psi = float(np.mean([r["choice_seconds"] for r in choosing]))
     print(
         f"choosing among 31 psi at {len(protocol.Cs)} C: {1000 * psi:.0f} ms, "
-        f"{100 * psi / bank:.2f} % of the {bank:.1f} s that the split's bank took (below 5 is asked)"
+        f"{100 * psi / bank:.2f} % of the {bank:.1f} s of the split's bank (below 5 is asked for)"
     )
 
 

@@ -23,7 +23,6 @@ LANE = np.dtype(
         ("mode", np.int64),
         ("problem", np.int64),
         ("base", np.int64),
-        ("is_fresh", np.int64),  # its vectors are still those of the problem before
         ("is_last", np.int64),  # whatever the evaluation says, there is nothing left to gain
         ("converged", np.int64),
         ("n_newton", np.int64),
@@ -62,7 +61,7 @@ _compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_compiled
-def run_lanes(lanes, rows, row_lanes, vectors, bases, max_iter):
+def run_lanes(lanes, rows, row_lanes, vectors, bases, masks, max_iter):
     """Make passes until a lane has finished or all are idle.
 
     Parameters
@@ -72,14 +71,12 @@ def run_lanes(lanes, rows, row_lanes, vectors, bases, max_iter):
     row_lanes : RowLanes
     vectors : FeatureLanes
     bases : Bases
+    masks : ndarray of float32, shape (N_MASKS, 16)
     max_iter : int
         Newton steps after which a lane finishes unconverged.
     """
-    masks = np.zeros((loops.N_MASKS, LANES), dtype=np.float32)
     coefficients = np.zeros((loops.N_COEFFICIENTS, LANES), dtype=np.float32)
     totals = np.zeros((loops.N_TOTALS, LANES))
-    _begin(lanes, masks)
-    loops.begin_directions(vectors, bases, masks, coefficients, totals)
     while True:
         any_evaluation = _schedule(lanes, masks)
         if any_evaluation:
@@ -112,16 +109,6 @@ def run_lanes(lanes, rows, row_lanes, vectors, bases, max_iter):
 
 
 @_compiled
-def _begin(lanes, masks):
-    """Mark fresh lanes, and let all others be."""
-    masks[:] = 0
-    for k in range(LANES):
-        masks[loops.FRESH, k] = lanes[k].is_fresh == 1
-        masks[loops.FROM_SECOND_BASE, k] = lanes[k].base
-        lanes[k].is_fresh = 0
-
-
-@_compiled
 def _schedule(lanes, masks):
     """Say which lanes the next pass serves; return whether it evaluates any."""
     n_waiting, n_others = 0, 0
@@ -132,6 +119,7 @@ def _schedule(lanes, masks):
     evaluates = n_waiting >= EVALUATION_GATE or n_others == 0
     for k in range(LANES):
         lane = lanes[k]
+        masks[loops.FROM_SECOND_BASE, k] = lane.base
         masks[loops.CURVING, k] = lane.mode == TO_CURVE
         masks[loops.EVALUATING, k] = evaluates and lane.mode == TO_EVALUATE
         masks[loops.DIAGONAL, k] = not evaluates and lane.mode == TO_DIAGONAL

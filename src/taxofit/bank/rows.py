@@ -20,7 +20,7 @@ __all__ = ["Rows", "Targets", "node_targets"]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Feature rows with the constant feature appended, and the weight of each row in the loss.
+    """Feature rows, the constant feature appended if any, and each row's weight in the loss.
 
     Attributes
     ----------
@@ -28,10 +28,13 @@ class Rows:
         Sparse data is float32, which halves the memory traffic that its products are bound by;
         dense data is float64, where BLAS is fast and raw features can be badly scaled.
     weight : ndarray of float64, shape (n_rows,)
+    has_constant : bool
+        Whether the last column of X is the constant feature.
     """
 
     X: Any
     weight: NDArray[np.float64]
+    has_constant: bool = False
 
     @classmethod
     def prepare(
@@ -52,7 +55,7 @@ class Rows:
         weight = (
             np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         )
-        return cls(X, weight)
+        return cls(X, weight, fit_intercept)
 
     @property
     def n_rows(self) -> int:
@@ -71,7 +74,7 @@ class Rows:
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Rows:
         """Return some of the rows."""
-        return Rows(self.X[rows], self.weight[rows])
+        return Rows(self.X[rows], self.weight[rows], self.has_constant)
 
 
 def _check_scale(X: Any) -> None:

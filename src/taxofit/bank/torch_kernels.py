@@ -46,7 +46,6 @@ HEAD_SHARE = 1 / 16  # of the rows: a more frequent feature is cheaper in a dens
 CHUNK_CELLS = 1 << 22  # of elementwise work at a time: its temporaries stay in the GPU's cache
 NARROW = 128  # dense rows with fewer features are kept in float64, as raw measurements may need
 INNER_STEPS = 3  # leave an error of 1e-8, seen over margins and pulls of any size up to 10⁴
-BLEND = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,10 +342,7 @@ class _SparseMatrix:
         self.n_head = features.head.size
         self.head = torch.from_numpy(head).to(device)
         self.tail = _csr(tail, device)
-        transposed = tail.T.tocsr()
-        self.tail_t = _csr(transposed, device)
-        transposed.data = transposed.data**2
-        self.tail_t_squared = _csr(transposed, device)
+        self.tail_t = _csr(tail.T.tocsr(), device)
 
     def multiply(self, W: Tensor) -> Tensor:
         Z = self.head @ W[: self.n_head]
@@ -358,14 +354,14 @@ class _SparseMatrix:
         G = torch.cat([head, tail])
         return G if W is None else G.add_(W)
 
-    def prepare_preconditioner(self, curvature: Tensor) -> Tensor:
-        """Return the inverse of the Hessian's diagonal."""
-        head = (self.head * self.head).T @ curvature
-        G = torch.cat([head, self.tail_t_squared @ curvature])
-        return G.mul_(BLEND).add_(1).reciprocal_()
+    # Without private features the systems are well conditioned. Their diagonal as a preconditioner took
+    # 31 products a node instead of 26 at C = 1 and 87 instead of 58 at C = 100 (DMOZ-SMALL's size).
 
-    def precondition(self, R: Tensor, prepared: Tensor) -> Tensor:
-        return R * prepared
+    def prepare_preconditioner(self, curvature: Tensor) -> Tensor:
+        return curvature[:0]
+
+    def precondition(self, R: Tensor, prepared: Tensor) -> Tensor:  # noqa: ARG002
+        return R
 
 
 class _DenseMatrix:
@@ -403,4 +399,5 @@ def _csr(X: Any, device: torch.device) -> Tensor:
             torch.from_numpy(np.ascontiguousarray(X.data, dtype=np.float32)),
             size=X.shape,
             device=device,
+            check_invariants=True,
         )
