@@ -121,7 +121,7 @@ def fit(
         typer.Option(
             rich_help_panel=COLUMNS,
             metavar="COL",
-            help="Column of numbers, again for each.",
+            help="Column of numbers, again for each; 'size_*' takes all that begin so.",
             show_default=False,
         ),
     ] = None,

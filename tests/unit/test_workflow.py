@@ -325,3 +325,12 @@ class TestDemo:
         with pytest.raises(DataError, match="n_rows must be at least"):
             run_demo(str(tmp_path / "demo"), n_rows=10)
         assert not (tmp_path / "demo").exists()
+
+
+def test_star_names_all_columns_that_begin_so(tmp_path):
+    file = tmp_path / "frogs.csv"
+    file.write_text("mfcc_1,mfcc_2,kind\n1,2,a\n3,4,b\n")
+    options = FitOptions(numeric=("mfcc_*",), label_path="kind")
+    assert Source.from_options(options, str(file)).numeric == ("mfcc_1", "mfcc_2")
+    with pytest.raises(DataError, match=r"no column is like 'x\*'; the columns are 'mfcc_1'"):
+        Source.from_options(FitOptions(numeric=("x*",), label_path="kind"), str(file))

@@ -61,7 +61,7 @@ _compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_compiled
-def run_lanes(lanes, rows, row_lanes, vectors, bases, masks, max_iter):
+def run_lanes(lanes, rows, row_lanes, vectors, bases, masks, max_iter, cnt):
     """Make passes until a lane has finished or all are idle.
 
     Parameters
@@ -79,6 +79,7 @@ def run_lanes(lanes, rows, row_lanes, vectors, bases, masks, max_iter):
     totals = np.zeros((loops.N_TOTALS, LANES))
     while True:
         any_evaluation = _schedule(lanes, masks)
+        cnt[1 if any_evaluation else 0]+=1; cnt[2]+=np.sum(masks[loops.EVALUATING]); cnt[3]+=np.sum(masks[loops.CURVING])+np.sum(masks[loops.DIAGONAL])
         if any_evaluation:
             loops.evaluation_pass(rows, row_lanes, bases, vectors, masks, totals)
             loops.collect_gradients(vectors, bases, masks, totals)

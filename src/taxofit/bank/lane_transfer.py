@@ -11,7 +11,7 @@ import numpy as np
 
 from taxofit.bank.simd import LANES, exp_of_negative, from_bits, load, pick, splat, store
 
-__all__ = ["gradient_norms_at_zero", "load_labels", "load_starts", "take_errors", "take_weights"]
+__all__ = ["gradient_norms_at_zero", "load_labels", "load_starts", "take_private", "take_shared"]
 
 _f32 = np.float32
 _compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -41,29 +41,34 @@ def load_starts(vectors, bases, starts, which, problem, base):
 
 
 @_compiled
-def take_weights(vectors, bases, which, problem, base, weights):
-    """Write w₀ + δ of the lanes ``which`` to rows of weights, float32 (width, m)."""
-    for j in range(weights.shape[1]):
-        for k in which:
-            weights[problem[k], j] = bases.weights[base[k], j] + vectors.point[j, k]
+def take_shared(vectors, bases, which, problem, base, columns, weights):
+    """Write w₀ + δ of the lanes ``which`` to weights, float32 (n_features, width).
+
+    columns : int64 (m,), where every shared feature and the constant stand; -1 for nowhere.
+    """
+    for j in range(columns.size):
+        if columns[j] >= 0:
+            for k in which:
+                weights[columns[j], problem[k]] = bases.weights[base[k], j] + vectors.point[j, k]
 
 
 @_compiled
-def take_errors(rows, row_lanes, which, problem, errors):
-    """Write c (σ(z) - t) of the lanes ``which`` to rows of errors, float32 (width, n).
+def take_private(rows, private, row_lanes, which, problem, weights):
+    """Write the weights of private features, -c (σ(z) - t) p, of the lanes ``which``.
 
-    Only for rows with private features, whose weights are made of it.
+    private : PrivateEntries; weights : float32 (n_features, width).
     """
     zero, one = splat(_f32(0)), splat(_f32(1))
-    found = np.empty((1, LANES), dtype=np.float32)
+    error = np.empty((1, LANES), dtype=np.float32)
     for i in range(rows.cost.size):
         if rows.private_square[i] > 0:
             z = load(row_lanes.margin, i)
             e = exp_of_negative(pick(z, z, zero - z))
             sigma = pick(z, one, e) / (one + e)
-            store(found, 0, splat(rows.cost[i]) * (sigma - from_bits(row_lanes.positive[i])))
-            for k in which:
-                errors[problem[k], i] = found[0, k]
+            store(error, 0, splat(rows.cost[i]) * (sigma - from_bits(row_lanes.positive[i])))
+            for q in range(private.indptr[i], private.indptr[i + 1]):
+                for k in which:
+                    weights[private.columns[q], problem[k]] = -private.values[q] * error[0, k]
 
 
 @_compiled

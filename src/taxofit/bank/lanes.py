@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["LaneSolver"]
 
 # Up to this share of positives the all-negative solution is a better start than zero.
+CNT = np.zeros(4, np.int64)
 RARE_SHARE = 0.02
 # liblinear's last step lands well below its rule, ours just below: at the same objective that is
 # about this factor.
@@ -70,13 +71,12 @@ class LaneSolver:
         is_rare = n_positive <= RARE_SHARE * rows.n_rows
         negative = self._all_negative(C) if is_rare.any() else None
         block = _Block(self._features, rows, C, settings.max_iter, negative)
-        starts = None if start is None else self._features.restrict(start).T
         return block.solve(
             targets.row_class,
             tables,
             TARGET_SHARE * threshold,
             np.where(is_rare, 0, 1),
-            None if starts is None else np.ascontiguousarray(starts, dtype=np.float32),
+            None if start is None else self._features.restrict(start),
         )
 
     def _all_negative(self, C: float) -> NDArray[np.float32]:
@@ -95,8 +95,8 @@ class LaneSolver:
             rows.X.indptr, rows.X.indices, rows.X.data, rows.weight, row_class, table
         )
         target = TARGET_SHARE * stopping_threshold(norm, 0, rows.n_rows, settings.tol)
-        block.run(row_class, table, target, np.ones(1, dtype=np.int64), None)
-        return block.weights[0]
+        found = block.solve(row_class, table, target, np.ones(1, dtype=np.int64), None)
+        return self._features.restrict(found.weights)[0]
 
 
 class _Block:
@@ -110,7 +110,7 @@ class _Block:
         max_iter: int,
         negative: NDArray[np.float32] | None,
     ) -> None:
-        n, m = rows.n_rows, features.shared_columns.size + 1
+        n, m = rows.n_rows, features.columns.size
         self.features, self.max_iter = features, max_iter
         self.rows = loops.SharedRows(
             features.shared.indptr.astype(np.int64),
@@ -135,27 +135,9 @@ class _Block:
         base: NDArray[np.int64],
         starts: NDArray[np.float32] | None,
     ) -> BlockSolution:
-        """Solve all problems and return them as the caller numbers features."""
-        self.run(row_class, tables, target, base, starts)
-        return BlockSolution(
-            self.features.complete(self.weights.T, self.errors.T),
-            self.objective,
-            self.converged,
-            self.n_iterations,
-        )
-
-    def run(
-        self,
-        row_class: NDArray[np.int32],
-        tables: NDArray[np.int8],
-        target: NDArray[np.float64],
-        base: NDArray[np.int64],
-        starts: NDArray[np.float32] | None,
-    ) -> None:
         """Solve all problems, the largest first, so that no lane is left with a long one."""
-        width, (n, m) = target.size, (self.rows.cost.size, self.vectors.point.shape[0])
-        self.weights = np.zeros((width, m), dtype=np.float32)
-        self.errors = np.zeros((width, n), dtype=np.float32)
+        width = target.size
+        self.weights = np.zeros((self.features.n_features, width), dtype=np.float32)
         self.objective = np.zeros(width)
         self.converged = np.zeros(width, dtype=bool)
         self.n_iterations = np.zeros(width, dtype=np.int64)
@@ -177,7 +159,9 @@ class _Block:
                     lane["length"] = 0.0
                     fresh.append(k)
             if (self.lanes["mode"] == IDLE).all():
-                return
+                return BlockSolution(
+                    self.weights, self.objective, self.converged, self.n_iterations
+                )
             if fresh:
                 self._load(np.array(fresh), row_class, tables, starts)
             run_lanes(
@@ -187,7 +171,7 @@ class _Block:
                 self.vectors,
                 self.bases,
                 self.masks,
-                self.max_iter,
+                self.max_iter, CNT,
             )
 
     def _load(
@@ -218,8 +202,12 @@ class _Block:
         if not done.size:
             return
         problem, base = lanes["problem"].copy(), lanes["base"].copy()
-        transfer.take_weights(self.vectors, self.bases, done, problem, base, self.weights)
-        transfer.take_errors(self.rows, self.row_lanes, done, problem, self.errors)
+        transfer.take_shared(
+            self.vectors, self.bases, done, problem, base, self.features.columns, self.weights
+        )
+        transfer.take_private(
+            self.rows, self.features.private, self.row_lanes, done, problem, self.weights
+        )
         solved = problem[done]
         self.objective[solved] = lanes["objective"][done]
         self.converged[solved] = lanes["converged"][done]

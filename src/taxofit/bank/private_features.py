@@ -13,7 +13,7 @@ of a curvature c σ' / (1 + c σ' s²) per row.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -25,10 +25,18 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-__all__ = ["SplitFeatures", "solve_margin"]
+__all__ = ["PrivateEntries", "SplitFeatures", "solve_margin"]
 
 ROOT_ACCURACY = 1e-12
 MAX_ROOT_STEPS = 200
+
+
+class PrivateEntries(NamedTuple):
+    """The private entries of every row, as compiled loops take them."""
+
+    indptr: NDArray[np.int64]  # (n_rows + 1,)
+    columns: NDArray[np.int64]  # in X
+    values: NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +47,9 @@ class SplitFeatures:
     ----------
     shared : csr_array of float32, shape (n_rows, n_shared)
         Columns that several rows use, the most frequent first: those stay in cache.
-    shared_columns : ndarray of int64, shape (n_shared,)
-        Where they stand in X.
-    private : csr_array of float32, shape (n_rows, n_private)
-    private_columns : ndarray of int64, shape (n_private,)
+    columns : ndarray of int64, shape (n_shared + 1,)
+        Where they and the constant stand in X; the last is -1 if there is no constant.
+    private : PrivateEntries
     private_square : ndarray of float64, shape (n_rows,)
         s².
     constant : float
@@ -52,9 +59,8 @@ class SplitFeatures:
     """
 
     shared: Any
-    shared_columns: NDArray[np.int64]
-    private: Any
-    private_columns: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    private: PrivateEntries
     private_square: NDArray[np.float64]
     constant: float
     n_features: int
@@ -70,38 +76,21 @@ class SplitFeatures:
         shared = shared[np.argsort(-n_users[shared], kind="stable")]
         private = np.flatnonzero(n_users == 1)
         P = sparse.csr_array(X[:, private])
+        entries = PrivateEntries(P.indptr.astype(np.int64), private[P.indices], P.data)
         return cls(
             shared=_sorted_rows(X[:, shared]),
-            shared_columns=shared,
-            private=P,
-            private_columns=private,
+            columns=np.append(shared, n_features - 1 if rows.has_constant else -1),
+            private=entries,
             private_square=np.asarray(P.astype(np.float64).power(2).sum(axis=1)).ravel(),
             constant=float(rows.has_constant),
             n_features=n_features,
         )
 
-    def restrict(self, weights: Array) -> Array:
-        """Return the shared and the constant weights of full ones, shape (n_shared + 1, width)."""
-        constant = weights[-1:] if self.constant else np.zeros_like(weights[:1])
-        return np.vstack([weights[self.shared_columns], constant])
-
-    def complete(self, shared_weights: Array, errors: Array) -> NDArray[np.float32]:
-        """Return the weights of all features, shape (n_features, width).
-
-        Parameters
-        ----------
-        shared_weights : ndarray, shape (n_shared + 1, width)
-        errors : ndarray, shape (n_rows, width)
-            c (σ(z) - t); only read in rows with private features.
-        """
-        weights = np.zeros((self.n_features, shared_weights.shape[1]), dtype=np.float32)
-        weights[self.shared_columns] = shared_weights[:-1]
-        owner = np.repeat(np.arange(self.private.shape[0]), np.diff(self.private.indptr))
-        columns = self.private_columns[self.private.indices]
-        weights[columns] = -self.private.data[:, None] * errors[owner]
-        if self.constant:
-            weights[-1] = shared_weights[-1]
-        return weights
+    def restrict(self, weights: Array) -> NDArray[np.float32]:
+        """Return the shared and the constant weights of full ones, shape (width, n_shared + 1)."""
+        restricted = np.ascontiguousarray(weights.T[:, self.columns], dtype=np.float32)
+        restricted[:, -1] *= self.constant
+        return restricted
 
 
 def solve_margin(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, fields, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -114,7 +115,11 @@ class Source:
         options.check_for(kind, file)
         shared = {field.name for field in fields(cls)} & {field.name for field in fields(options)}
         values = {name: getattr(options, name) for name in shared}
-        return cls(**values | {"format": kind, "has_hierarchy": options.hierarchy is not None})
+        values |= {"format": kind, "has_hierarchy": options.hierarchy is not None}
+        if kind == "table":
+            values["text"] = _columns_named(options.text, file, options)
+            values["numeric"] = _columns_named(options.numeric, file, options)
+        return cls(**values)
 
     def to_notes(self) -> dict[str, Any]:
         """Return what `from_notes` needs, for JSON; only what differs from the defaults."""
@@ -295,3 +300,20 @@ def read_for_fit(file: str, options: FitOptions) -> tuple[Dataset, Source]:
         source = replace(source, feature_ids=feature_ids)
     dataset = source.read_labelled(file, taxonomy)
     return replace(dataset, notes=(*notes, *dataset.notes)), source
+
+
+def _columns_named(names: tuple[str, ...], file: str, options: FitOptions) -> tuple[str, ...]:
+    """Return names with patterns such as ``'MFCCs_*'`` replaced by the columns they match."""
+    if not any("*" in name for name in names):
+        return names
+    first = next(
+        iter_table(file, chunk_rows=1, encoding=options.encoding, delimiter=options.delimiter)
+    )
+    found: dict[str, None] = {}
+    for name in names:
+        matching = [c for c in first.columns if c == name or fnmatchcase(c, name)]
+        if not matching:
+            known = ", ".join(map(repr, first.columns))
+            raise DataError(f"{file}: no column is like {name!r}; the columns are {known}")
+        found |= dict.fromkeys(matching)
+    return tuple(found)
