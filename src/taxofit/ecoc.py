@@ -24,10 +24,9 @@ from sklearn.utils.validation import (
 )
 
 from taxofit.bank.evidence import scores_of
-from taxofit.bank.kernels import kernels_for
-from taxofit.bank.node_bank import DENSE_BLOCK_SIZE
+from taxofit.bank.block_solver import solver_for
 from taxofit.bank.rows import Rows, Targets
-from taxofit.bank.solver import SolverSettings, solve_block
+from taxofit.bank.solver import SolverSettings
 from taxofit.bank.split import split_rows
 from taxofit.errors import DataError
 from taxofit.labels import check_labels, find_leaves, label_array
@@ -211,7 +210,7 @@ class CodeLearner:
         self.settings = SolverSettings() if settings is None else settings
         self.n_threads = 1 if not rows.is_sparse else n_threads or os.cpu_count() or 1
         self._targets = Targets(row_class.astype(np.int32), code)
-        self._kernels = kernels_for(rows)
+        self._solver = solver_for(rows, self.settings)
 
     def solve(
         self,
@@ -230,17 +229,16 @@ class CodeLearner:
         progress : callable, optional
             Called with (bits done, bits in all) after each block.
         """
-        size = self.settings.block_size if self.rows.is_sparse else DENSE_BLOCK_SIZE
+        size = self._solver.block_size
         bits = np.arange(self.code.shape[1])
         blocks = [bits[k : k + size] for k in range(0, bits.size, size)]
 
         def solve_one(block: NDArray[np.int64]) -> list[tuple[int, float]]:
             targets, weights, unconverged = self._targets.take(block), None, []
             for C in sorted(Cs):
-                cost = C * self.rows.weight
-                solution = solve_block(self._kernels, targets, cost, self.settings, weights)
+                solution = self._solver.solve(targets, C, weights)
                 consume(block, C, solution)
-                weights = solution.weights
+                weights = solution.device_weights
                 unconverged += [(int(bit), C) for bit in block[~solution.converged]]
             return unconverged
 

@@ -1,4 +1,4 @@
-"""The solver on torch, on its CPU device, against the NumPy reference, NumPy kernels and liblinear."""
+"""The solver on torch's CPU device against the NumPy reference, NumPy kernels and liblinear."""
 
 import warnings
 
@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from tests.real_data import real_data
+from tests.unit.bank.test_solver import TOL, assert_solved, small_problem
 
 from taxofit.bank.kernels import DeviceError, kernels_for
 from taxofit.bank.objective import objective
 from taxofit.bank.rows import Rows, node_targets
 from taxofit.bank.solver import SolverSettings, solve_all_negative, solve_block
 from taxofit.datasets import ColumnScaler, TextEncoder, load_benchmark
-from tests.real_data import real_data
-from tests.unit.bank.test_solver import TOL, assert_solved, small_problem
 
 torch = pytest.importorskip("torch", reason="torch is not installed; the GPU's code is not tested")
 
@@ -153,6 +153,6 @@ def test_predictions_over_all_leaves_are_those_of_the_numpy_kernels():
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_missing_gpu_is_an_error_if_asked_for_and_no_matter_if_not():
     rows, _ = small_problem(is_sparse=True)
-    with pytest.raises(DeviceError, match="device='cuda' cannot be used: torch .* sees no GPU"):
+    with pytest.raises(DeviceError, match=r"device='cuda' cannot be used: torch .* sees no GPU"):
         kernels_for(rows, "cuda")
     assert type(kernels_for(rows, "auto")) is type(kernels_for(rows, "cpu"))

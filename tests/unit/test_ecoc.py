@@ -96,7 +96,7 @@ def test_of_equal_lengths_and_costs_the_smaller_are_chosen():
 
 @pytest.fixture(scope="module")
 def toy():
-    return make_taxonomy_classification(random_state=0)
+    return make_taxonomy_classification(900, fan_out=3, n_features=300, n_inconsistent=3)
 
 
 def test_sparse_and_dense_rows_give_the_same_predictions(toy):

@@ -1,9 +1,10 @@
 """What the solver asks of a device: a few array operations over a block of problems.
 
-The solver is written once against :class:`Kernels`; sparse and dense data, CPU and GPU meet here and
-nowhere else. Arrays are (n_features, width) for weights and (n_rows, width) for margins, row-major, so
-that one non-zero of X meets ``width`` neighbouring numbers. They are opaque to the solver: those of one
-kernels object go back to it only. *Vectors* have one float64 per column and live where the arrays do.
+The solver is written once against :class:`Kernels`; sparse and dense data, CPU and GPU meet here
+and nowhere else. Arrays are (n_features, width) for weights and (n_rows, width) for margins,
+row-major, so that one non-zero of X meets ``width`` neighbouring numbers. They are opaque to the
+solver: those of one kernels object go back to it only. *Vectors* have one float64 per column and
+live where the arrays do.
 """
 
 from __future__ import annotations
@@ -42,14 +43,20 @@ class DeviceError(TaxofitError, RuntimeError):
 class Kernels(Protocol):
     """Products with X and per-column arithmetic, for a block of problems at a time.
 
-    A kernels object may solve for fewer features than the rows have, if it can tell the weights of the
-    others from these at the end: see :meth:`full_weights`.
+    A kernels object may solve for fewer features than the rows have, if it can tell the weights
+    of the others from these at the end: see :meth:`full_weights`.
     """
 
     n_rows: int
     n_features: int
-    epsilon: float  # relative rounding of margins
-    block_size: int | None  # problems to solve side by side; None leaves it to the settings
+
+    @property
+    def epsilon(self) -> float:
+        """Relative rounding of margins."""
+
+    @property
+    def block_size(self) -> int | None:
+        """Problems to solve side by side; None leaves it to the settings."""
 
     # ---- moving and shaping arrays
 
@@ -103,7 +110,7 @@ class Kernels(Protocol):
         """Return ‖∇f(0)‖ of every column, over all features of the rows."""
 
     def losses(self, Z: Array, problems: Any, *, along: Array, step: Array) -> Floats:
-        """Return Σ_i cost_i log(1 + exp(-y_i (z_i + step · along_i))) of every column, in float64."""
+        """Return Σ_i cost_i log(1 + exp(-y_i (z_i + step · along_i))), summed in float64."""
 
     def derivatives(self, Z: Array, problems: Any) -> tuple[Floats, Array, Array]:
         """Return the losses at Z, and their first and second derivatives by margin."""
@@ -115,7 +122,7 @@ class Kernels(Protocol):
         """Return V + Xᵀ (curvature * (X V))."""
 
     def prepare_preconditioner(self, curvature: Array) -> Any:
-        """Return what :meth:`precondition` needs to know of this Hessian; :meth:`take` takes of it."""
+        """Return what :meth:`precondition` needs of this Hessian; :meth:`take` takes of it."""
 
     def precondition(self, R: Array, prepared: Any) -> Array:
         """Return an approximation of the inverse Hessian times R; it may be R itself."""
@@ -125,9 +132,7 @@ class Kernels(Protocol):
     def scores(self, rows: Rows, weights: Array) -> NDArray[Any]:
         """Return θ·x of other rows on the host, for full weights on the device."""
 
-    def judge(
-        self, rows: Rows, targets: Targets, weights: Array
-    ) -> tuple[NDArray[Any], Floats]:
+    def judge(self, rows: Rows, targets: Targets, weights: Array) -> tuple[NDArray[Any], Floats]:
         """Return scores as above, and Σ weight_i log(1 + exp(-y_i θ·x_i)) of every column."""
 
 
@@ -174,7 +179,7 @@ class _HostKernels:
         return values
 
     def to_host(self, vector: Array) -> NDArray[Any]:
-        return vector  # type: ignore[no-any-return]
+        return vector
 
     def dots(self, A: Array, B: Array) -> Array:
         return np.einsum("ij,ij->j", A, B, dtype=np.float64)
@@ -205,18 +210,16 @@ class _HostKernels:
     ) -> Floats:
         targets, cost = problems
         at = self.add_scaled(Z, step, along)
-        return loops.losses(at, targets.row_class, targets.table, cost)  # type: ignore[no-any-return]
+        return loops.losses(at, targets.row_class, targets.table, cost)
 
-    def derivatives(
-        self, Z: Array, problems: tuple[Targets, Array]
-    ) -> tuple[Floats, Array, Array]:
+    def derivatives(self, Z: Array, problems: tuple[Targets, Array]) -> tuple[Floats, Array, Array]:
         targets, cost = problems
         slopes, curvature = np.empty_like(Z), np.empty_like(Z)
         losses = loops.derivatives(Z, targets.row_class, targets.table, cost, slopes, curvature)
         return losses, slopes, curvature
 
     def scores(self, rows: Rows, weights: Array) -> NDArray[Any]:
-        return rows.X @ weights  # type: ignore[no-any-return]
+        return rows.X @ weights
 
     def judge(self, rows: Rows, targets: Targets, weights: Array) -> tuple[NDArray[Any], Floats]:
         scores = self.scores(rows, weights)
@@ -249,10 +252,10 @@ class SparseKernels(_HostKernels):
         loops.add_curved_product(*self._csr, V, curvature, HV)
         return HV
 
-    def prepare_preconditioner(self, curvature: Array) -> Any:
+    def prepare_preconditioner(self, curvature: Array) -> Any:  # noqa: ARG002
         return None
 
-    def precondition(self, R: Array, prepared: Any) -> Array:
+    def precondition(self, R: Array, prepared: Any) -> Array:  # noqa: ARG002
         return R
 
 
@@ -260,10 +263,10 @@ class DenseKernels(_HostKernels):
     """Float64 rows on BLAS.
 
     Narrow data (CLEF has 80 columns) factorises the Hessian of every column, so that one step of
-    conjugate gradients is a Newton step. Wide data (embeddings) is preconditioned in the eigenbasis of
-    XᵀX: with D replaced by its mean a, H = I + Xᵀ D X becomes Q (I + aΛ) Qᵀ, where XᵀX = Q Λ Qᵀ is
-    found once for all problems, all C and all steps; what is left to conjugate gradients is only how
-    the curvature varies between rows.
+    conjugate gradients is a Newton step. Wide data (embeddings) is preconditioned in the
+    eigenbasis of XᵀX: with D replaced by its mean a, H = I + Xᵀ D X becomes Q (I + aΛ) Qᵀ, where
+    XᵀX = Q Λ Qᵀ is found once for all problems, all C and all steps; what is left to conjugate
+    gradients is only how the curvature varies between rows.
     """
 
     block_size = DENSE_BLOCK_SIZE

@@ -51,8 +51,8 @@ N_MASKS = 9
 ALPHA, BETA, LENGTH = range(3)
 N_COEFFICIENTS = 3
 ENERGY, ON_CONSTANT, LOSS, RESIDUAL, SCALED_RESIDUAL, STEP, GRADIENT, SLOPE, NORM = range(9)
-DIRECTION = 9
-N_TOTALS = 10
+DIRECTION, SCALED_GRADIENT = 9, 10
+N_TOTALS = 11
 
 STRETCH = 128  # rows of a float32 sum; 64 to 256 cost the same
 # The inner root is settled once Newton moves it less than this: the error left is its square.
@@ -297,17 +297,18 @@ def conjugate_step(vectors, masks, coefficients, totals):
 def collect_gradients(vectors, bases, masks, totals):
     """Set the residual of evaluated lanes to minus their gradient g = g₀ + v + product.
 
-    Totals get g·g, g·s (the slope along the step) and ‖w₀ + v‖².
+    Totals get g·g, g·M g, g·s (the slope along the step) and ‖w₀ + v‖².
     """
     S, V, R, O = vectors.step, vectors.direction, vectors.residual, vectors.product
     m = V.shape[0]
     evaluating, second = load(masks, EVALUATING), load(masks, FROM_SECOND_BASE)
     zero = splat(_f32(0))
     totals[GRADIENT] = 0
+    totals[SCALED_GRADIENT] = 0
     totals[SLOPE] = 0
     totals[NORM] = 0
     for first in range(0, m, STRETCH):
-        gg, gs, ww = zero, zero, zero
+        gg, gmg, gs, ww = zero, zero, zero, zero
         for j in range(first, min(m, first + STRETCH)):
             v = load(V, j)
             g = pick(second, splat(bases.gradient[1, j]), splat(bases.gradient[0, j]))
@@ -315,9 +316,11 @@ def collect_gradients(vectors, bases, masks, totals):
             w = v + pick(second, splat(bases.weights[1, j]), splat(bases.weights[0, j]))
             store(R, j, pick(evaluating, zero - g, load(R, j)))
             gg = fma(g, g, gg)
+            gmg = fma(g * g, load(vectors.scale, j), gmg)
             gs = fma(g, load(S, j), gs)
             ww = fma(w, w, ww)
         accumulate(totals, GRADIENT, gg)
+        accumulate(totals, SCALED_GRADIENT, gmg)
         accumulate(totals, SLOPE, gs)
         accumulate(totals, NORM, ww)
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from taxofit.bank.kernels import kernels_for
+from taxofit.bank.block_solver import solver_for
 from taxofit.bank.rows import node_targets
-from taxofit.bank.solver import SolverSettings, solve_block
+from taxofit.bank.solver import SolverSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BankReport", "Consumer", "NodeBank"]
 
-DENSE_BLOCK_SIZE = 512  # BLAS does the threading there: few large blocks
 N_NAMES_SHOWN = 5
 
 
@@ -103,7 +102,7 @@ class NodeBank:
         self.row_leaf = row_leaf
         self.settings = SolverSettings() if settings is None else settings
         self.n_threads = 1 if not rows.is_sparse else n_threads or os.cpu_count() or 1
-        self._kernels = kernels_for(rows)
+        self._solver = solver_for(rows, self.settings)
 
     def take(self, rows: NDArray[np.integer[Any]]) -> NodeBank:
         """Return the bank over some of the rows."""
@@ -168,7 +167,7 @@ class NodeBank:
         )
         ranges[:, ranges[0] == ranges[1]] = 0
         _, first, problem = np.unique(ranges, axis=1, return_index=True, return_inverse=True)
-        size = self.settings.block_size if self.rows.is_sparse else DENSE_BLOCK_SIZE
+        size = self._solver.block_size
         by_problem = np.argsort(problem, kind="stable")
         bounds = np.searchsorted(problem[by_problem], np.arange(0, first.size + size, size))
         return [
@@ -190,12 +189,12 @@ class NodeBank:
         targets = node_targets(self.taxonomy, self.row_leaf, block.solved)
         weights = None if start is None else start(block.solved)
         n_iterations, unconverged = 0, []
-        for C in Cs:
-            solution = solve_block(
-                self._kernels, targets, C * self.rows.weight, self.settings, weights
-            )
+        for k, C in enumerate(Cs):
+            if k > 0 and C < self._solver.warm_from:
+                weights = None
+            solution = self._solver.solve(targets, C, weights)
             consume(block.nodes, C, solution.take(block.column))
-            weights = solution.weights
+            weights = solution.device_weights
             n_iterations += int(solution.n_iterations.sum())
             failed = block.solved[~solution.converged]
             unconverged += [(self.taxonomy.labels[node], C) for node in failed]

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from taxofit.bank.kernels import kernels_for
+from taxofit.bank.block_solver import solver_for
 from taxofit.bank.rows import Rows, node_targets
-from taxofit.bank.solver import SolverSettings, solve_block
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,12 +54,8 @@ def sibling_objectives(bank: NodeBank, C: float = 1.0) -> NDArray[np.float64]:
         contested = (n_positive > 0) & (n_positive < under.size)
         if not contested.any():
             continue
-        solution = solve_block(
-            kernels_for(rows),
-            targets.take(np.flatnonzero(contested)),
-            C * rows.weight,
-            SolverSettings(tol=bank.settings.tol, max_iter=bank.settings.max_iter),
-        )
+        solver = solver_for(rows, bank.settings)
+        solution = solver.solve(targets.take(np.flatnonzero(contested)), C)
         difficulty[internal[contested]] = solution.objective / rows.weight.sum()
     return difficulty
 
@@ -72,4 +67,4 @@ def _on_its_own_features(rows: Rows) -> Rows:
     X = rows.X
     used, indices = np.unique(X.indices, return_inverse=True)
     compact = type(X)((X.data, indices.astype(np.int32), X.indptr), shape=(X.shape[0], used.size))
-    return Rows(compact, rows.weight)
+    return Rows(compact, rows.weight, rows.has_constant)

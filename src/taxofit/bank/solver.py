@@ -4,9 +4,10 @@ Every column of a block is its own problem: its own step lengths, its own stoppi
 does depends on its neighbours; they only share the passes over X. Columns that are done leave the
 block, between Newton steps and within a step's conjugate gradients.
 
-Arrays with a column per problem belong to the kernels, in the memory of their device, and are only
-passed from one kernel to the next here. Vectors with a number per problem are NumPy's or torch's; what
-decides how to go on is brought to the host, once for each step of conjugate gradients.
+Arrays with a column per problem belong to the kernels, in the memory of their device, and are
+only passed from one kernel to the next here. Vectors with a number per problem are NumPy's or
+torch's; what decides how to go on is brought to the host, once for each step of conjugate
+gradients.
 """
 
 from __future__ import annotations
@@ -91,12 +92,12 @@ class BlockSolution:
     def weights(self) -> NDArray[Any]:
         """The weights as a NumPy array; copied from the device at each use, if it is another."""
         W = self.device_weights
-        return W if isinstance(W, np.ndarray) else W.cpu().numpy()  # type: ignore[no-any-return]
+        return W if isinstance(W, np.ndarray) else W.cpu().numpy()
 
     def scores(self, rows: Rows) -> NDArray[Any]:
         """Return θ·x of other rows for every column, shape (n_rows, width), made on the device."""
         if self.kernels is None:
-            return rows.X @ self.device_weights  # type: ignore[no-any-return]
+            return rows.X @ self.device_weights
         return self.kernels.scores(rows, self.device_weights)
 
     def judge(self, rows: Rows, targets: Targets) -> tuple[NDArray[Any], Floats]:
@@ -110,7 +111,7 @@ class BlockSolution:
     def weight_norms(self) -> Floats:
         """Return ‖θ‖ of every column."""
         if self.kernels is None:
-            return np.linalg.norm(self.device_weights.astype(np.float64), axis=0)  # type: ignore[no-any-return]
+            return np.linalg.norm(self.device_weights.astype(np.float64), axis=0)
         return self.kernels.to_host(self.kernels.norms(self.device_weights))
 
     def take(self, columns: Columns) -> BlockSolution:
@@ -237,7 +238,9 @@ class _Block:
             XP = kernels.margins(P)
             self.n_products += active.size
             step = kernels.vector(
-                _line_search(kernels, (W, P), (Z, XP), problems, objective, np.where(done, 0.0, slope))
+                _line_search(
+                    kernels, (W, P), (Z, XP), problems, objective, np.where(done, 0.0, slope)
+                )
             )
             kernels.put(self.W, active, kernels.add_scaled(W, step, P))
             kernels.put(self.Z, active, kernels.add_scaled(Z, step, XP))
@@ -246,7 +249,7 @@ class _Block:
 def _newton_direction(
     kernels: Kernels, G: Array, curvature: Array, goal: Floats
 ) -> tuple[Array, int]:
-    """Return P with ‖(I + XᵀDX) P + G‖ <= goal of every column, and the steps taken over all columns.
+    """Return P with ‖(I + XᵀDX) P + G‖ <= goal of every column, and all columns' steps.
 
     Preconditioned conjugate gradients; columns that reached their goal are left out of later steps.
     """

@@ -1,19 +1,20 @@
 r"""The kernels on torch: a GPU, or torch's CPU device in tests.
 
-A feature that occurs in one row only is *private* to that row. All private features of row i act as one
-feature of value s_i, the length of its private entries, with one weight v; and given the margin z of
-the other features, the best v is that of a problem in one unknown,
+A feature that occurs in one row only is *private* to that row. All private features of row i act
+as one feature of value s_i, the length of its private entries, with one weight v; and given the
+margin z of the other features, the best v is that of a problem in one unknown,
 
 .. math:: \varphi_i(z) = \min_v\; c_i \log(1 + \exp(-y_i (z + s_i v))) + \tfrac12 v^2 .
 
-So private features never enter the solver. It minimises Σ φ_i(θ·x_i) + ½‖θ‖² over the shared features,
-where φ is again smooth and convex: with t = y (z + s v) at the minimum and σ the logistic function,
+So private features never enter the solver. It minimises Σ φ_i(θ·x_i) + ½‖θ‖² over the shared
+features, where φ is again smooth and convex: with t = y (z + s v) at the minimum and σ the
+logistic function,
 
-.. math:: \varphi' = -c\, y\, σ(-t), \qquad \varphi'' = \frac{c D}{1 + c s^2 D}, \quad D = σ(t) σ(-t),
+.. math:: \varphi' = -c\, y\, σ(-t), \qquad \varphi'' = \frac{c D}{1 + c s^2 D}, \; D = σ(t)σ(-t),
 
-and φ'' <= 1/s² however large C is, which keeps the Newton systems well conditioned. The gradient by v
-is zero at every step, so the gradient by the shared features is the whole gradient and liblinear's
-stopping rule means what it says. At the end v = -s φ'.
+and φ'' <= 1/s² however large C is, which keeps the Newton systems well conditioned. The gradient
+by v is zero at every step, so the gradient by the shared features is the whole gradient and
+liblinear's stopping rule means what it says. At the end v = -s φ'.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ __all__ = ["TorchKernels", "best_margins"]
 MAX_BLOCK_SIZE = 1024
 HOST_BLOCK_SIZE = 256
 MEMORY_SHARE = 0.8  # of what is free on the GPU
-ARRAYS_OF_FEATURES, ARRAYS_OF_ROWS = 8, 6  # that are alive at once while a block is solved
+ARRAYS_OF_FEATURES, ARRAYS_OF_ROWS = 10, 6  # that are alive at once while a block is solved
 HEAD_SHARE = 1 / 16  # of the rows: a more frequent feature is cheaper in a dense product
 CHUNK_CELLS = 1 << 22  # of elementwise work at a time: its temporaries stay in the GPU's cache
 NARROW = 128  # dense rows with fewer features are kept in float64, as raw measurements may need
@@ -58,7 +59,7 @@ class _Problems:
     pull: Tensor  # (n_rows, 1)
 
     def signs(self, rows: slice, dtype: torch.dtype) -> Tensor:
-        return self.table[self.row_class[rows]].to(dtype)
+        return self.table.index_select(0, self.row_class[rows]).to(dtype)
 
 
 class TorchKernels:
@@ -88,7 +89,9 @@ class TorchKernels:
         else:
             self.dtype = torch.float64 if rows.n_features <= NARROW else torch.float32
             self._X = _DenseMatrix(self._upload(rows.X).to(self.dtype))
-            self._private_length = torch.zeros((rows.n_rows, 1), dtype=self.dtype, device=self.device)
+            self._private_length = torch.zeros(
+                (rows.n_rows, 1), dtype=self.dtype, device=self.device
+            )
             self._shared = torch.arange(rows.n_features, device=self.device)
             self._private = self._shared[:0]
         self.n_features = len(self._shared)
@@ -161,7 +164,7 @@ class TorchKernels:
         return self._upload(values)
 
     def to_host(self, vector: Tensor) -> NDArray[Any]:
-        return vector.cpu().numpy()  # type: ignore[no-any-return]
+        return vector.cpu().numpy()
 
     # ---- columns
 
@@ -187,7 +190,9 @@ class TorchKernels:
             (self.n_rows, problems.table.shape[1]), dtype=self.dtype, device=self.device
         )
         for rows in self._chunks(slopes):
-            torch.mul(problems.signs(rows, self.dtype), -0.5 * problems.cost[rows], out=slopes[rows])
+            torch.mul(
+                problems.signs(rows, self.dtype), -0.5 * problems.cost[rows], out=slopes[rows]
+            )
         shared = self.norms(self._X.add_transposed(None, slopes))
         # A private entry's gradient is ±½ c x, whatever the label.
         private = 0.5 * problems.cost.double() * self._private_length
@@ -243,15 +248,13 @@ class TorchKernels:
     def scores(self, rows: Rows, weights: Tensor) -> NDArray[Any]:
         return self.to_host(self._on_other_rows(rows).multiply(weights))
 
-    def judge(
-        self, rows: Rows, targets: Targets, weights: Tensor
-    ) -> tuple[NDArray[Any], Floats]:
+    def judge(self, rows: Rows, targets: Targets, weights: Tensor) -> tuple[NDArray[Any], Floats]:
         Z = self._on_other_rows(rows).multiply(weights)
         row_class, table = self._upload(targets.row_class), self._upload(targets.table)
         weight = self._upload(rows.weight)
         total = torch.zeros(Z.shape[1], dtype=torch.float64, device=self.device)
         for part in self._chunks(Z):
-            m = table[row_class[part]].to(self.dtype).mul_(Z[part])
+            m = table.index_select(0, row_class[part]).to(self.dtype).mul_(Z[part])
             total += weight[part] @ torch.nn.functional.softplus(-m).double()
         return self.to_host(Z), self.to_host(total)
 
@@ -276,9 +279,10 @@ class _Uploaded:
 def best_margins(a: Tensor, pull: Tensor) -> Tensor:
     """Return t with t = a + pull · σ(-t): margins once private features have done their best.
 
-    By symmetry (t, a) ↔ (-t, -a - pull) only t >= 0 needs solving. There t - pull · σ(-t) is concave,
-    so Newton's method comes to the left of the root after one step and rises to it from there. It
-    begins where σ(-t) is replaced by exp(-t): at Lambert's function, by Winitzki's formula.
+    By symmetry (t, a) ↔ (-t, -a - pull) only t >= 0 needs solving. There t - pull · σ(-t) is
+    concave, so Newton's method comes to the left of the root after one step and rises to it from
+    there. It begins where σ(-t) is replaced by exp(-t): at Lambert's function, by Winitzki's
+    formula.
     """
     is_flipped = a < -0.5 * pull
     b = torch.where(is_flipped, -a - pull, a)
@@ -323,10 +327,10 @@ class _Features:
 
 
 class _SparseMatrix:
-    """Shared features of sparse rows: a dense head of frequent ones, and the rest in CSR, both ways.
+    """Shared features of sparse rows: a dense head of frequent ones, the rest in CSR both ways.
 
-    One row of Xᵀ with an entry for every row of X, as the constant feature is, would be one long chain
-    of work among thousands of short ones.
+    One row of Xᵀ with an entry for every row of X, as the constant feature is, would be one long
+    chain of work among thousands of short ones.
     """
 
     def __init__(self, X: Any, features: _Features, device: torch.device) -> None:
@@ -350,12 +354,17 @@ class _SparseMatrix:
 
     def add_transposed(self, W: Tensor | None, S: Tensor) -> Tensor:
         """Return W + Xᵀ S."""
-        head, tail = self.head.T @ S, self.tail_t @ S
-        G = torch.cat([head, tail])
-        return G if W is None else G.add_(W)
+        n = self.n_head
+        G = torch.empty((n + self.tail_t.shape[0], S.shape[1]), dtype=S.dtype, device=S.device)
+        if W is None:
+            W = torch.zeros_like(G)
+        torch.addmm(W[:n], self.head.T, S, out=G[:n])
+        torch.addmm(W[n:], self.tail_t, S, out=G[n:])
+        return G
 
-    # Without private features the systems are well conditioned. Their diagonal as a preconditioner took
-    # 31 products a node instead of 26 at C = 1 and 87 instead of 58 at C = 100 (DMOZ-SMALL's size).
+    # Without private features the systems are well conditioned. Their diagonal as a
+    # preconditioner took 31 products a node instead of 26 at C = 1 and 87 instead of 58 at C =
+    # 100 (DMOZ-SMALL's size).
 
     def prepare_preconditioner(self, curvature: Tensor) -> Tensor:
         return curvature[:0]
@@ -365,15 +374,20 @@ class _SparseMatrix:
 
 
 class _DenseMatrix:
-    """Dense rows, preconditioned in the eigenbasis of XᵀX as :class:`DenseKernels` has it."""
+    """Dense rows, preconditioned as :class:`DenseKernels` has it.
+
+    Narrow ones by the inverse Hessian of every column, wide ones in the eigenbasis of XᵀX.
+    """
 
     def __init__(self, X: Tensor) -> None:
         self.X = X
-        length = (X.double() ** 2).sum(1)
-        self.row_share = (length / length.sum().clamp_min(1e-300)).to(X.dtype)
-        values, vectors = torch.linalg.eigh(X.double().T @ X.double())
-        self.eigenvalues = values.clamp_min(0).to(X.dtype)[:, None]
-        self.eigenvectors = vectors.to(X.dtype)
+        self.is_narrow = X.shape[1] <= NARROW
+        if not self.is_narrow:
+            length = (X.double() ** 2).sum(1)
+            self.row_share = (length / length.sum().clamp_min(1e-300)).to(X.dtype)
+            values, vectors = torch.linalg.eigh(X.double().T @ X.double())
+            self.eigenvalues = values.clamp_min(0).to(X.dtype)[:, None]
+            self.eigenvectors = vectors.to(X.dtype)
 
     def multiply(self, W: Tensor) -> Tensor:
         return self.X @ W
@@ -383,9 +397,23 @@ class _DenseMatrix:
         return self.X.T @ S if W is None else torch.addmm(W, self.X.T, S)
 
     def prepare_preconditioner(self, curvature: Tensor) -> Tensor:
-        return 1 / (1 + self.eigenvalues * (self.row_share @ curvature))
+        if not self.is_narrow:
+            return 1 / (1 + self.eigenvalues * (self.row_share @ curvature))
+        d, width = self.X.shape[1], curvature.shape[1]
+        inverse = torch.empty((d, d, width), dtype=self.X.dtype, device=self.X.device)
+        step = max(1, CHUNK_CELLS // max(1, self.X.numel()))
+        for first in range(0, width, step):
+            D = curvature[:, first : first + step].T
+            hessian = (self.X.T * D[:, None, :]) @ self.X  # (step, d, d)
+            hessian.diagonal(dim1=1, dim2=2).add_(1)
+            inverse[:, :, first : first + step] = torch.cholesky_inverse(
+                torch.linalg.cholesky(hessian)
+            ).permute(1, 2, 0)
+        return inverse
 
     def precondition(self, R: Tensor, prepared: Tensor) -> Tensor:
+        if self.is_narrow:
+            return (prepared * R).sum(1)
         return self.eigenvectors @ ((self.eigenvectors.T @ R).mul_(prepared))
 
 

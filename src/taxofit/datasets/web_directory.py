@@ -1,9 +1,10 @@
 """Made-up web directories of the sizes that the paper reports for DMOZ.
 
-The real pages cannot be passed on, but their printed statistics can be met: nodes, leaves, depth, rows
-and features exactly, a power law of class sizes, and words by Zipf's law, so that a good part of the
-features (a third at the size of DMOZ-2010) occur in one row only. A page draws some words from topics of the nodes on its path and the
-rest from anywhere. Time and memory of training can be studied on such rows; accuracy cannot.
+The real pages cannot be passed on, but their printed statistics can be met: nodes, leaves,
+depth, rows and features exactly, a power law of class sizes, and words by Zipf's law, so that a
+good part of the features (a third at DMOZ-2010's size) occur in one row only. A page draws some
+words from topics of the nodes on its path and the rest from anywhere. Time and memory of
+training can be studied on such rows; accuracy cannot.
 """
 
 from __future__ import annotations
@@ -25,19 +26,21 @@ if TYPE_CHECKING:
 
 __all__ = ["DIRECTORY_SIZES", "DirectorySize", "make_web_directory"]
 
-CLASS_SIZE_EXPONENT = 0.8  # gives half of the classes five rows or fewer, as the paper's figures show
+CLASS_SIZE_EXPONENT = (
+    0.8  # gives half of the classes five rows or fewer, as the paper's figures show
+)
 LENGTH_SHAPE = 2.0  # of the gamma distribution of words per row
 TOPICAL_SHARE = 0.45  # of a row's words
 TOPIC_SIZE = 40  # words of a node
 TOPIC_FLOOR = 0.3  # topics leave out the most frequent words, those of rank below n ** TOPIC_FLOOR
-WORD_DECAY = 1.1  # of Zipf's law, steep enough that many words occur in one row only
+WORD_DECAY = 1.2  # of Zipf's law, steep enough that many words occur in one row only
 N_STOP_WORDS = 20  # most frequent words of the language, which a directory's features leave out
 CHUNK_WORDS = 1 << 22  # drawn at a time
 
 
 @dataclass(frozen=True, kw_only=True)
 class DirectorySize:
-    """The statistics that a directory is made to.
+    """The statistics that a directory is made to meet.
 
     Attributes
     ----------
@@ -71,8 +74,8 @@ class DirectorySize:
         )
 
 
-# Counts from the paper's table of data sets. It does not print non-zeros: DMOZ-2010 has 83 a row, the
-# others are taken to have about 100.
+# Counts from the paper's table of data sets. It does not print non-zeros: DMOZ-2010 has 83 a
+# row, the others are taken to have about 100.
 DIRECTORY_SIZES = {
     "dmoz-small": DirectorySize(
         n_nodes=2388,
@@ -81,7 +84,7 @@ DIRECTORY_SIZES = {
         n_train=6323,
         n_test=1858,
         n_features=51033,
-        words_per_row=125.0,
+        words_per_row=129.0,
     ),
     "dmoz-2010": DirectorySize(
         n_nodes=17222,
@@ -90,7 +93,7 @@ DIRECTORY_SIZES = {
         n_train=128710,
         n_test=34880,
         n_features=381580,
-        words_per_row=101.0,
+        words_per_row=102.0,
     ),
     "dmoz-2012": DirectorySize(
         n_nodes=13963,
@@ -166,8 +169,8 @@ def _random_tree(size: DirectorySize, rng: np.random.Generator) -> IntArray:
     n_free = size.n_leaves - childless.size
     if n_free < 0:
         raise DataError(
-            f"{size.n_leaves} leaves are too few for {internal.size} internal nodes in {size.depth} "
-            f"levels: {childless.size} of these would stay without a leaf"
+            f"{size.n_leaves} leaves are too few for {internal.size} internal nodes in "
+            f"{size.depth} levels: {childless.size} of these would stay without a leaf"
         )
     appeal = rng.lognormal(sigma=1.0, size=internal.size)
     appeal[0] = 0.0  # no leaf right under the root
@@ -216,9 +219,7 @@ def _word_counts(
     level = taxonomy.level[row_node]
     for first in range(0, row.size, CHUNK_WORDS):
         chunk = slice(first, first + CHUNK_WORDS)
-        word[chunk] = _zipf_ranks(
-            N_STOP_WORDS, n_features + N_STOP_WORDS, rng, row[chunk].size
-        )
+        word[chunk] = _zipf_ranks(N_STOP_WORDS, n_features + N_STOP_WORDS, rng, row[chunk].size)
         word[chunk] -= N_STOP_WORDS
         topical = first + np.flatnonzero(rng.random(row[chunk].size) < TOPICAL_SHARE)
         page = row[topical]
@@ -232,9 +233,7 @@ def _word_counts(
     return csr_matrix((ones, (row, word)), shape=(n_rows, n_features))
 
 
-def _zipf_ranks(
-    first: int, stop: int, rng: np.random.Generator, shape: Any
-) -> NDArray[np.int32]:
+def _zipf_ranks(first: int, stop: int, rng: np.random.Generator, shape: Any) -> NDArray[np.int32]:
     """Return draws from first … stop - 1 whose probability goes with (rank + 1) ** -WORD_DECAY."""
     power = 1.0 - WORD_DECAY
     most, least = np.float32((first + 1.0) ** power), np.float32((stop + 1.0) ** power)
@@ -245,9 +244,7 @@ def _zipf_ranks(
 
 def _tf_idf(counts: csr_matrix, n_train: int) -> csr_matrix:
     """Return (1 + log count) times inverse document frequency in training rows, in unit rows."""
-    frequency = np.bincount(
-        counts.indices[: counts.indptr[n_train]], minlength=counts.shape[1]
-    )
+    frequency = np.bincount(counts.indices[: counts.indptr[n_train]], minlength=counts.shape[1])
     idf = (1 + np.log((1 + n_train) / (1 + frequency))).astype(np.float32)
     counts.data = (1 + np.log(counts.data)) * idf[counts.indices]
     length = np.sqrt(np.add.reduceat(counts.data**2, counts.indptr[:-1]))

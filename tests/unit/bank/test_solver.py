@@ -16,7 +16,8 @@ def small_problem(*, is_sparse, n_features=60, width=7, seed=0):
     n_rows, n_classes = 200, 12
     X = sparse.random_array((n_rows, n_features), density=0.08, rng=rng).tocsr()
     if is_sparse:
-        X = sparse.hstack([X, sparse.diags_array(rng.random(n_rows))[:, ::3]]).tocsr()
+        own = sparse.csr_array(np.diag(rng.random(n_rows)))[:, ::3]
+        X = sparse.hstack([X, own]).tocsr()
     else:
         X = X.toarray()
     rows = Rows.prepare(X, sample_weight=rng.integers(1, 3, n_rows).astype(float))

@@ -36,13 +36,20 @@ def solved(monkeypatch):
     calls = []
 
     def counting(module):
-        original = module.solve_block
+        original = module.solver_for
 
-        def solve_block(kernels, *args):
-            calls.append((module.__name__, kernels.n_rows))
-            return original(kernels, *args)
+        def solver_for(rows, settings):
+            solver = original(rows, settings)
+            solve = solver.solve
 
-        monkeypatch.setattr(module, "solve_block", solve_block)
+            def counted(*args):
+                calls.append((module.__name__, rows.n_rows))
+                return solve(*args)
+
+            monkeypatch.setattr(solver, "solve", counted)
+            return solver
+
+        monkeypatch.setattr(module, "solver_for", solver_for)
 
     counting(node_bank)
     counting(ecoc)

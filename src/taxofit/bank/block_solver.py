@@ -1,0 +1,77 @@
+"""What solves a block of problems: one interface, and the solver that suits the rows.
+
+Sparse rows on a CPU and everything else are so different that the same method is not the fastest for
+both; objective, stopping rule and tests are shared.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from taxofit.bank.kernels import kernels_for
+from taxofit.bank.solver import solve_block
+
+if TYPE_CHECKING:
+    from taxofit.bank.kernels import Device
+    from taxofit.bank.rows import Rows, Targets
+    from taxofit.bank.solver import BlockSolution, SolverSettings
+
+__all__ = ["BlockSolver", "KernelSolver", "solver_for"]
+
+
+class BlockSolver(Protocol):
+    """Solves binary problems over the same rows, a block at a time; safe to share by threads.
+
+    Attributes
+    ----------
+    block_size : int
+        Problems to hand over at a time.
+    warm_from : float
+        From this C on, the solution at the C before is the better start; below, the solver's own.
+    """
+
+    block_size: int
+    warm_from: float
+
+    def solve(self, targets: Targets, C: float, start: Any | None = None) -> BlockSolution:
+        """Return the minimisers of f at C for every problem.
+
+        Parameters
+        ----------
+        targets : Targets
+        C : float
+        start : ndarray or device weights, shape (n_features, n_problems), optional
+            Where to begin.
+        """
+
+
+class KernelSolver:
+    """Newton's method over :class:`~taxofit.bank.kernels.Kernels`: dense rows, and any on a GPU."""
+
+    warm_from = 0.0
+
+    def __init__(self, rows: Rows, settings: SolverSettings, device: Device) -> None:
+        self._rows, self._settings = rows, settings
+        self._kernels = kernels_for(rows, device)
+        self.block_size = self._kernels.block_size or settings.block_size
+
+    def solve(self, targets: Targets, C: float, start: Any | None = None) -> BlockSolution:
+        """Return the minimisers of f at C for every problem."""
+        return solve_block(self._kernels, targets, C * self._rows.weight, self._settings, start)
+
+
+def solver_for(rows: Rows, settings: SolverSettings, device: Device = "cpu") -> BlockSolver:
+    """Return the solver that is fastest for these rows.
+
+    Parameters
+    ----------
+    rows : Rows
+    settings : SolverSettings
+    device : {"cpu", "cuda", "auto", "torch-cpu"}
+        See :func:`taxofit.bank.kernels.kernels_for`.
+    """
+    if device == "cpu" and rows.is_sparse:
+        from taxofit.bank.lanes import LaneSolver  # dense rows never wait for its compiler
+
+        return LaneSolver(rows, settings)
+    return KernelSolver(rows, settings, device)
