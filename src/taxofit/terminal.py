@@ -34,6 +34,7 @@ __all__ = [
     "show_fit",
     "show_json",
     "show_prediction",
+    "show_reproduction",
     "show_warning",
 ]
 
@@ -261,6 +262,33 @@ def show_demo(report: DemoReport) -> None:
                 "my-model",
             ),
         ],
+    )
+
+
+def show_reproduction(results: dict[str, Any], out: str) -> None:
+    """Print mean and standard deviation of every method, and where the rest was written."""
+    console = Console()
+    _show_notes(console, results["notes"])
+    n_runs = len({result["seed"] for result in results["results"]})
+    table = _table(f"{results['dataset']}, {n_runs} runs, mean (standard deviation)")
+    table.add_column("method", no_wrap=True)
+    for title in SCORE_TITLES.values():
+        table.add_column(title, justify="right", no_wrap=True)
+    for method, scores in results["summary"].items():
+        scale = {name: 1 if name == "tree_error" else 100 for name in SCORE_TITLES}
+        table.add_row(
+            method,
+            *(
+                f"{scale[name] * scores[name]['mean']:.2f} "
+                f"({scale[name] * (scores[name]['std'] or 0.0):.2f})"
+                for name in SCORE_TITLES
+            ),
+        )
+    console.print(table)
+    console.print(Text(LEGEND, style="dim"))
+    console.print()
+    console.print(
+        Text(f"Tables beside the paper's: {out}/tables.md · figures: {out}/figures"), soft_wrap=True
     )
 
 

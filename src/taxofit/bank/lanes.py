@@ -62,6 +62,7 @@ class LaneSolver:
     def __init__(self, rows: Rows, settings: SolverSettings) -> None:
         self._rows, self._settings = rows, settings
         self.block_size, self.warm_from = BLOCK_SIZE, WARM_FROM
+        self._csr = (rows.X.indptr.astype(np.int64), rows.X.indices.astype(np.int32), rows.X.data)
         self._features = SplitFeatures.of(rows)
         self._negative: dict[float, NDArray[np.float32]] = {}
         self._lock = Lock()
@@ -71,15 +72,14 @@ class LaneSolver:
         rows, settings = self._rows, self._settings
         n_positive = targets.n_positive()
         tables = np.ascontiguousarray(targets.table.T)
-        norms = C * transfer.gradient_norms_at_zero(
-            rows.X.indptr, rows.X.indices, rows.X.data, rows.weight, targets.row_class, tables
-        )
+        row_class = targets.row_class.astype(np.int32, copy=False)
+        norms = C * transfer.gradient_norms_at_zero(*self._csr, rows.weight, row_class, tables)
         threshold = stopping_threshold(norms, n_positive, rows.n_rows, settings.tol)
         is_rare = n_positive <= RARE_SHARE * rows.n_rows
         negative = self._all_negative(C) if is_rare.any() else None
         block = _Block(self._features, rows, C, settings.max_iter, negative)
         return block.solve(
-            targets.row_class,
+            row_class,
             tables,
             TARGET_SHARE * threshold,
             np.where(is_rare, 0, 1),
@@ -98,9 +98,7 @@ class LaneSolver:
         block = _Block(self._features, rows, C, settings.max_iter, None)
         row_class = np.zeros(rows.n_rows, dtype=np.int32)
         table = np.full((1, 1), -1, dtype=np.int8)
-        norm = C * transfer.gradient_norms_at_zero(
-            rows.X.indptr, rows.X.indices, rows.X.data, rows.weight, row_class, table
-        )
+        norm = C * transfer.gradient_norms_at_zero(*self._csr, rows.weight, row_class, table)
         target = TARGET_SHARE * stopping_threshold(norm, 0, rows.n_rows, settings.tol)
         found = block.solve(row_class, table, target, np.ones(1, dtype=np.int64), None)
         return self._features.restrict(found.weights)[0]

@@ -94,9 +94,11 @@ def _with_constant_column(X: sparse.csr_array) -> sparse.csr_array:
     """Append a column of ones, the last entry of every row, without a conversion."""
     n, d = X.shape
     ends = X.indptr[1:]
-    indices = np.insert(X.indices, ends, d).astype(np.int32)
+    # One type for both, or scipy makes both 64-bit.
+    kind = np.int32 if X.nnz + n <= np.iinfo(np.int32).max else np.int64
+    indices = np.insert(X.indices, ends, d).astype(kind)
     data = np.insert(X.data, ends, np.float32(1))
-    indptr = X.indptr.astype(np.int64) + np.arange(n + 1)
+    indptr = (X.indptr.astype(np.int64) + np.arange(n + 1)).astype(kind)
     return sparse.csr_array((data, indices, indptr), shape=(n, d + 1))
 
 
