@@ -2,8 +2,9 @@
 
     python benchmarks/bank.py naics --C 1 10 100 1000 --peers .peers/bin/python --out runs/bank
 
-Each C is timed in turn for ours and the peers, several rounds, best of each; peers that take minutes solve
-a random sample of nodes and are scaled up, which the table says. All stop on liblinear's rule at 1e-4.
+Each C is timed in turn for ours and the peers, several rounds, best of each; peers that take minutes
+solve a random sample of nodes and are scaled up, which the table says. All stop on liblinear's rule
+at 1e-4.
 """
 
 from __future__ import annotations
@@ -116,12 +117,17 @@ def measure(problem, arguments):
 
 def table(problem, results):
     lines = [
-        f"{problem.name}: {problem.X.shape[0]:,} x {problem.X.shape[1]:,}, "
-        f"{problem.X.nnz / problem.X.shape[0]:.0f} non-zeros a row, {len(problem.nodes()):,} nodes "
-        f"({results[0]['n_problems']:,} distinct problems)",
+        (
+            f"{problem.name}: {problem.X.shape[0]:,} x {problem.X.shape[1]:,}, "
+            f"{problem.X.nnz / problem.X.shape[0]:.0f} non-zeros a row, "
+            f"{len(problem.nodes()):,} nodes ({results[0]['n_problems']:,} distinct problems); "
+            f"peers on {results[0]['sampled_nodes']} nodes, scaled"
+        ),
         "",
-        "| C | taxofit s | LibMultiLabel s | liblinear s | × LibMultiLabel | × liblinear | "
-        "objective difference, median | max |",
+        (
+            "| C | taxofit s | LibMultiLabel s | liblinear s | × LibMultiLabel | × liblinear | "
+            "objective difference, median | max |"
+        ),
         "|---|---|---|---|---|---|---|---|",
     ]
     lines += [

@@ -57,7 +57,7 @@ class Problem:
 
 
 def naics() -> Problem:
-    """NAICS 2022 index: 16,299 short texts as tf-idf of words and word pairs, 2,111 nodes with rows."""
+    """NAICS 2022 index: 16,299 short texts as tf-idf of words and word pairs."""
     train, _ = load_benchmark("naics", data_folder() or DEFAULT_DATA)
     X = TextEncoder(features="pairs", sublinear_tf=False).fit_transform(train.X)
     return Problem("naics", X.tocsr(), train.taxonomy, train.taxonomy.nodes_of(train.y))

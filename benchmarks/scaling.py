@@ -2,9 +2,9 @@
 
     python benchmarks/scaling.py --out runs/scaling
 
-Four sizes each, doubling; every size is solved several times, sizes taking turns, and the best counts.
-Growth of at most 2 for each doubling is linear. The last line compares the bytes that the products with X
-must move with what a plain copy moves per second on the same cores.
+Four sizes each, doubling; every size is solved several times, sizes taking turns, and the best
+counts. Growth of at most 2 for each doubling is linear. The last lines compare the bytes that the
+products with X must move with what a plain copy moves per second on the same cores.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,7 @@ def by_nodes(problem, C, rounds, rng):
 
 
 def by_rows(problem, C, rounds, rng):
-    """The same nodes over half, a quarter and an eighth of the rows."""
+    """Solve the same nodes over an eighth, a quarter, half and all of the rows."""
     sizes = [problem.X.shape[0] // 2**k for k in range(N_SIZES)][::-1]
     parts = {size: with_rows(problem, size, rng) for size in sizes}
     nodes = parts[sizes[0]].nodes()
@@ -70,7 +71,7 @@ def copy_bandwidth(n_threads):
 
 def growth(best):
     values = list(best.values())
-    return [later / earlier for earlier, later in zip(values, values[1:], strict=False)]
+    return [later / earlier for earlier, later in pairwise(values)]
 
 
 def figure(found):

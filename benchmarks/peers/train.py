@@ -2,7 +2,7 @@
 
     python train.py PROBLEM.npz OUT.npz --peer libmultilabel --C 100 [--nodes 0,5,9] [--threads 1]
 
-The problem holds CSR rows without the constant feature, and for each node its positive rows in CSR form.
+The problem holds CSR rows without the constant feature, and each node's positive rows in CSR form.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy import sparse
 
 
 def libmultilabel(X, positives, C, threads):
-    """One-vs-rest liblinear over a pool of threads, the fastest one-machine peer that we know of."""
+    """Train one-vs-rest liblinear over a pool of threads, the fastest peer that we know of."""
     from libmultilabel.linear.linear import train_1vsrest
 
     start = time.perf_counter()
@@ -27,7 +27,7 @@ def libmultilabel(X, positives, C, threads):
     return seconds, np.asarray(model.weights)
 
 
-def liblinear(X, positives, C, threads):
+def liblinear(X, positives, C, threads):  # noqa: ARG001  (it has none)
     """Solve one node after the other with scikit-learn's liblinear, as people do by hand."""
     from sklearn.linear_model import LogisticRegression
 
