@@ -97,7 +97,8 @@ def main() -> None:
     sizes = sizes[sizes > 0]
     print(
         f"features in one row {np.mean(frequency == 1):.3f}, "
-        f"in none {np.mean(frequency == 0):.3f}; rows of a leaf: median {np.median(sizes):.0f}, largest {sizes.max()}"
+        f"in none {np.mean(frequency == 0):.3f}; "
+        f"rows of a leaf: median {np.median(sizes):.0f}, largest {sizes.max()}"
     )
 
 

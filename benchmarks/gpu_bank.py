@@ -221,7 +221,8 @@ def show(result: dict[str, Any]) -> None:
         )
     print(
         f"peak GPU memory {result['peak_gpu_gib']} GiB; "
-        f"copy {result['copy_tb_per_second']:.2f} TB/s; at least {result['least_tb_moved']:.3f} TB moved, "
+        f"copy {result['copy_tb_per_second']:.2f} TB/s; "
+        f"at least {result['least_tb_moved']:.3f} TB moved, "
         f"{100 * result['share_of_copy_rate']:.1f} % of the copy's rate while solving"
     )
     if result["checks"]:

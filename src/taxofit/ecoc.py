@@ -23,8 +23,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from taxofit.bank.evidence import scores_of
 from taxofit.bank.block_solver import solver_for
+from taxofit.bank.evidence import scores_of
 from taxofit.bank.rows import Rows, Targets
 from taxofit.bank.solver import SolverSettings
 from taxofit.bank.split import split_rows

@@ -1,7 +1,7 @@
 """What solves a block of problems: one interface, and the solver that suits the rows.
 
-Sparse rows on a CPU and everything else are so different that the same method is not the fastest for
-both; objective, stopping rule and tests are shared.
+Sparse rows on a CPU and everything else are so different that the same method is not the fastest
+for both; objective, stopping rule and tests are shared.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Passes over X and over vectors for 16 problems at a time, each in a lane of its own.
 
-Notation: X are the shared columns, then a constant one; c_i the cost of row i, s_i² the squared norm
-of its private features (see :mod:`taxofit.bank.private_features`), t_i its label, 1 or 0. A lane is
-at the point w₀ + δ, where w₀ is one of two bases that all problems share; margins and gradients of
-the bases are known from float64, and what a lane adds is the *difference* to them. So rounding stays
-below what a rare node's tolerance can see, and it does not build up from step to step.
+Notation: X are the shared columns, then a constant one; c_i the cost of row i, s_i² the squared
+norm of its private features (see :mod:`taxofit.bank.private_features`), t_i its label, 1 or 0. A
+lane is at the point w₀ + δ, where w₀ is one of two bases that all problems share; margins and
+gradients of the bases are known from float64, and what a lane adds is the *difference* to them. So
+rounding stays below what a rare node's tolerance can see, and does not build up step by step.
 
 No lane ever reads another one's numbers: a problem's result does not depend on its neighbours.
 Float32 sums run over short stretches of rows and are then added up in float64.
@@ -12,11 +12,34 @@ Float32 sums run over short stretches of rows and are then added up in float64.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numba
 import numpy as np
 
+from taxofit.bank.lane_state import (
+    ACCEPTING,
+    ALPHA,
+    BETA,
+    CONJUGATING,
+    CURVING,
+    DIAGONAL,
+    DIRECTION,
+    ENERGY,
+    EVALUATING,
+    FRESH,
+    FROM_SECOND_BASE,
+    GRADIENT,
+    LENGTH,
+    LOSS,
+    NORM,
+    ON_CONSTANT,
+    RESIDUAL,
+    SCALED_GRADIENT,
+    SCALED_RESIDUAL,
+    SLOPE,
+    STARTING,
+    STEP,
+    TRYING,
+)
 from taxofit.bank.simd import (
     accumulate,
     any_true,
@@ -32,10 +55,6 @@ from taxofit.bank.simd import (
 )
 
 __all__ = [
-    "Bases",
-    "FeatureLanes",
-    "RowLanes",
-    "SharedRows",
     "begin_directions",
     "collect_gradients",
     "conjugate_step",
@@ -44,64 +63,13 @@ __all__ = [
     "next_directions",
 ]
 
-# Rows of the small arrays that say what every lane does, and of those that say what came out.
-CURVING, DIAGONAL, EVALUATING, CONJUGATING, STARTING, ACCEPTING, TRYING, FRESH = range(8)
-FROM_SECOND_BASE = 8
-N_MASKS = 9
-ALPHA, BETA, LENGTH = range(3)
-N_COEFFICIENTS = 3
-ENERGY, ON_CONSTANT, LOSS, RESIDUAL, SCALED_RESIDUAL, STEP, GRADIENT, SLOPE, NORM = range(9)
-DIRECTION, SCALED_GRADIENT = 9, 10
-N_TOTALS = 11
-
 STRETCH = 128  # rows of a float32 sum; 64 to 256 cost the same
 # The inner root is settled once Newton moves it less than this: the error left is its square.
-ROOT_STEP = 1e-3
+ROOT_STEP = 5e-3
 MAX_ROOT_STEPS = 40
 
 _f32 = np.float32
 _compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
-
-
-class SharedRows(NamedTuple):
-    """Rows of shared features in CSR, the constant column apart."""
-
-    indptr: np.ndarray  # int64 (n + 1,)
-    indices: np.ndarray  # int32
-    values: np.ndarray  # float32
-    constant: np.ndarray  # float32 (1,): 1, or 0 where there is no constant column
-    private_square: np.ndarray  # float32 (n,): s²
-    cost: np.ndarray  # float32 (n,): c
-
-
-class Bases(NamedTuple):
-    """Two points to start from, both with every row negative; features include the constant."""
-
-    weights: np.ndarray  # float32 (2, m)
-    gradient: np.ndarray  # float32 (2, m)
-    scale: np.ndarray  # float32 (2, m): 1 / diagonal of the Hessian
-    linear: np.ndarray  # float32 (2, n): x·w
-    margin: np.ndarray  # float32 (2, n): with the private part
-    slope: np.ndarray  # float32 (2, n): c σ(margin)
-
-
-class RowLanes(NamedTuple):
-    """What every lane knows of every row."""
-
-    margin: np.ndarray  # float32 (n, 16): z
-    curvature: np.ndarray  # float32 (n, 16): the reduced D
-    positive: np.ndarray  # uint16 (n,): bit l is the label in lane l
-
-
-class FeatureLanes(NamedTuple):
-    """Vectors of every lane, each float32 (m, 16)."""
-
-    point: np.ndarray  # δ
-    step: np.ndarray  # of Newton, as far as conjugate gradients have come
-    direction: np.ndarray  # what the next pass multiplies: a CG direction, or the point to evaluate
-    residual: np.ndarray  # of the Newton system; minus the gradient when it starts
-    scale: np.ndarray  # 1 / diagonal of the Hessian
-    product: np.ndarray  # what the passes add to
 
 
 @numba.njit(inline="always")
@@ -184,9 +152,10 @@ def _root(z, u, c, t, moving):
     z = clip(z, low, high)
     for _ in range(MAX_ROOT_STEPS):
         e = exp_of_negative(pick(z, z, zero - z))
-        inverse = one / (one + e)
-        sigma = pick(z, inverse, e * inverse)
-        newton = z - (z + c * sigma - goal) / (one + c * e * inverse * inverse)
+        # Both sides of Newton's quotient times (1 + e)²: one division instead of two.
+        q = one + e
+        above = fma((z - goal) * q, q, c * q * pick(z, one, e))
+        newton = z - above / fma(q, q, c * e)
         newton = pick(moving, clip(newton, low, high), z)
         h = newton - z
         z = newton
@@ -198,7 +167,7 @@ def _root(z, u, c, t, moving):
 
 @_compiled
 def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
-    """Evaluate lanes at w₀ + v: margins, curvature, loss; add the gradient difference to ``product``.
+    """Evaluate lanes at w₀ + v: margins, curvature, loss, and the gradient difference.
 
     u = x·(w₀ + v);  z + c s² (σ(z) - t) = u;  D = c σ'(z) / (1 + c σ'(z) s²);
     product += Xᵀ c (σ(z) - t - σ(z₀)).
@@ -242,8 +211,7 @@ def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
             rest = u - s2 * error - z
             likely = pick(z, z, zero) - t * z + log1p_of_unit(e)
             loss = fma(c, likely, fma(error, fma(half * s2, error, rest), loss))
-            new = c * e * inverse * inverse
-            new = new / fma(new, s2, one)
+            new = c * e / fma(c * e, s2, (one + e) * (one + e))
             store(lanes.margin, i, pick(evaluating, z, old))
             store(lanes.curvature, i, pick(evaluating, new, D))
 
@@ -265,7 +233,7 @@ def conjugate_step(vectors, masks, coefficients, totals):
     becomes 1 / (1 + product). Totals get r·r, r·M r and s·s.
     """
     S, V, R = vectors.step, vectors.direction, vectors.residual
-    M, O = vectors.scale, vectors.product
+    M, product = vectors.scale, vectors.product
     m = V.shape[0]
     alpha, diagonal = load(coefficients, ALPHA), load(masks, DIAGONAL)
     zero, one = splat(_f32(0)), splat(_f32(1))
@@ -276,8 +244,8 @@ def conjugate_step(vectors, masks, coefficients, totals):
     for first in range(0, m, STRETCH):
         rr, rmr, ss = zero, zero, zero
         for j in range(first, min(m, first + STRETCH)):
-            v, o, scale = load(V, j), load(O, j), load(M, j)
-            store(O, j, zero)
+            v, o, scale = load(V, j), load(product, j), load(M, j)
+            store(product, j, zero)
             if any_diagonal:
                 scale = pick(diagonal, one / (one + o), scale)
                 store(M, j, scale)
@@ -299,7 +267,7 @@ def collect_gradients(vectors, bases, masks, totals):
 
     Totals get g·g, g·M g, g·s (the slope along the step) and ‖w₀ + v‖².
     """
-    S, V, R, O = vectors.step, vectors.direction, vectors.residual, vectors.product
+    S, V, R, product = vectors.step, vectors.direction, vectors.residual, vectors.product
     m = V.shape[0]
     evaluating, second = load(masks, EVALUATING), load(masks, FROM_SECOND_BASE)
     zero = splat(_f32(0))
@@ -312,7 +280,7 @@ def collect_gradients(vectors, bases, masks, totals):
         for j in range(first, min(m, first + STRETCH)):
             v = load(V, j)
             g = pick(second, splat(bases.gradient[1, j]), splat(bases.gradient[0, j]))
-            g = g + v + load(O, j)
+            g = g + v + load(product, j)
             w = v + pick(second, splat(bases.weights[1, j]), splat(bases.weights[0, j]))
             store(R, j, pick(evaluating, zero - g, load(R, j)))
             gg = fma(g, g, gg)

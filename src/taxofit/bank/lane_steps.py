@@ -12,40 +12,16 @@ import numba
 import numpy as np
 
 from taxofit.bank import lane_loops as loops
+from taxofit.bank import lane_state as state
+from taxofit.bank.lane_state import FINISHED, TO_CURVE, TO_DIAGONAL, TO_EVALUATE
 from taxofit.bank.simd import LANES
 
-__all__ = ["FINISHED", "IDLE", "LANE", "TO_EVALUATE", "run_lanes"]
+__all__ = ["run_lanes"]
 
-IDLE, TO_EVALUATE, TO_CURVE, TO_DIAGONAL, FINISHED = range(5)
-
-LANE = np.dtype(
-    [
-        ("mode", np.int64),
-        ("problem", np.int64),
-        ("base", np.int64),
-        ("is_last", np.int64),  # whatever the evaluation says, there is nothing left to gain
-        ("converged", np.int64),
-        ("n_newton", np.int64),
-        ("n_conjugate", np.int64),
-        ("n_trials", np.int64),
-        ("n_passes", np.int64),
-        ("target", np.float64),  # gradient norm to reach
-        ("decrease", np.float64),  # what Newton may still expect to gain, relative to the objective
-        ("radius", np.float64),  # longest first step
-        ("objective", np.float64),
-        ("gradient", np.float64),  # its norm
-        ("residual", np.float64),  # norm, of the Newton system
-        ("forcing", np.float64),  # residual to reach, relative to the gradient
-        ("energy", np.float64),  # r·M r
-        ("direction", np.float64),  # v·v
-        ("gain", np.float64),  # -g·s of the step so far
-        ("length", np.float64),  # of the trial, in Newton steps
-    ]
-)
-
-# Evaluations are dear (exponentials, a root for every row), so they wait for company. From 3 to 8 made
-# little difference.
-EVALUATION_GATE = 6
+# Evaluations (exponentials, a root for every row) cost three curvature passes where rows are short,
+# and hardly more than one where they are long: there they need not wait for company.
+EVALUATION_GATE, EVALUATION_GATE_LONG = 8, 3
+LONG_ROW = 30  # shared entries
 LOOSEST_FORCING = 0.3
 TIGHTEST_FORCING = 1e-3
 MAX_CONJUGATE_STEPS = 30
@@ -77,10 +53,12 @@ def run_lanes(lanes, rows, row_lanes, vectors, bases, masks, max_iter):
     max_iter : int
         Newton steps after which a lane finishes unconverged.
     """
-    coefficients = np.zeros((loops.N_COEFFICIENTS, LANES), dtype=np.float32)
-    totals = np.zeros((loops.N_TOTALS, LANES))
+    coefficients = np.zeros((state.N_COEFFICIENTS, LANES), dtype=np.float32)
+    totals = np.zeros((state.N_TOTALS, LANES))
+    is_long = rows.indices.size > LONG_ROW * rows.cost.size
+    gate = EVALUATION_GATE_LONG if is_long else EVALUATION_GATE
     while True:
-        any_evaluation = _schedule(lanes, masks)
+        any_evaluation = _schedule(lanes, masks, gate)
         if any_evaluation:
             loops.evaluation_pass(rows, row_lanes, bases, vectors, masks, totals)
             loops.collect_gradients(vectors, bases, masks, totals)
@@ -89,10 +67,10 @@ def run_lanes(lanes, rows, row_lanes, vectors, bases, masks, max_iter):
         for k in range(LANES):
             lane = lanes[k]
             alpha = 0.0
-            if masks[loops.CURVING, k] > 0:
-                alpha = lane.energy / (lane.direction + totals[loops.ENERGY, k])
+            if masks[state.CURVING, k] > 0:
+                alpha = lane.energy / (lane.direction + totals[state.ENERGY, k])
                 lane.gain += alpha * lane.energy
-            coefficients[loops.ALPHA, k] = alpha
+            coefficients[state.ALPHA, k] = alpha
         loops.conjugate_step(vectors, masks, coefficients, totals)
         any_begin = _decide(lanes, masks, coefficients, totals, max_iter)
         if any_begin:
@@ -102,30 +80,30 @@ def run_lanes(lanes, rows, row_lanes, vectors, bases, masks, max_iter):
         any_finished = False
         for k in range(LANES):
             lane = lanes[k]
-            lane.direction = totals[loops.DIRECTION, k]
-            if masks[loops.STARTING, k] > 0:
-                lane.energy = totals[loops.SCALED_RESIDUAL, k]
+            lane.direction = totals[state.DIRECTION, k]
+            if masks[state.STARTING, k] > 0:
+                lane.energy = totals[state.SCALED_RESIDUAL, k]
             any_finished |= lane.mode == FINISHED
         if any_finished:
             break
 
 
 @_compiled
-def _schedule(lanes, masks):
+def _schedule(lanes, masks, gate):
     """Say which lanes the next pass serves; return whether it evaluates any."""
     n_waiting, n_others = 0, 0
     for k in range(LANES):
         mode = lanes[k].mode
         n_waiting += mode == TO_EVALUATE
         n_others += mode in (TO_CURVE, TO_DIAGONAL)
-    evaluates = n_waiting >= EVALUATION_GATE or n_others == 0
+    evaluates = n_waiting >= gate or n_others == 0
     for k in range(LANES):
         lane = lanes[k]
-        masks[loops.FROM_SECOND_BASE, k] = lane.base
-        masks[loops.CURVING, k] = lane.mode == TO_CURVE
-        masks[loops.EVALUATING, k] = evaluates and lane.mode == TO_EVALUATE
-        masks[loops.DIAGONAL, k] = not evaluates and lane.mode == TO_DIAGONAL
-        for mask in (loops.CURVING, loops.EVALUATING, loops.DIAGONAL):
+        masks[state.FROM_SECOND_BASE, k] = lane.base
+        masks[state.CURVING, k] = lane.mode == TO_CURVE
+        masks[state.EVALUATING, k] = evaluates and lane.mode == TO_EVALUATE
+        masks[state.DIAGONAL, k] = not evaluates and lane.mode == TO_DIAGONAL
+        for mask in (state.CURVING, state.EVALUATING, state.DIAGONAL):
             lane.n_passes += masks[mask, k] > 0
     return evaluates
 
@@ -133,39 +111,39 @@ def _schedule(lanes, masks):
 @_compiled
 def _decide(lanes, masks, coefficients, totals, max_iter):
     """Take every lane that was served to its next mode; return whether any begins something."""
-    masks[loops.CONJUGATING : loops.FRESH + 1] = 0
+    masks[state.CONJUGATING : state.FRESH + 1] = 0
     any_begin = False
     for k in range(LANES):
         lane = lanes[k]
-        if masks[loops.CURVING, k] > 0:
+        if masks[state.CURVING, k] > 0:
             lane.n_conjugate += 1
-            lane.residual = np.sqrt(totals[loops.RESIDUAL, k])
+            lane.residual = np.sqrt(totals[state.RESIDUAL, k])
             if _is_solved(lane):
-                _try_step(lane, np.sqrt(totals[loops.STEP, k]))
-                masks[loops.TRYING, k] = 1
+                _try_step(lane, np.sqrt(totals[state.STEP, k]))
+                masks[state.TRYING, k] = 1
             else:
-                masks[loops.CONJUGATING, k] = 1
-                coefficients[loops.BETA, k] = totals[loops.SCALED_RESIDUAL, k] / lane.energy
-                lane.energy = totals[loops.SCALED_RESIDUAL, k]
-        elif masks[loops.EVALUATING, k] > 0:
-            objective = totals[loops.LOSS, k] + 0.5 * totals[loops.NORM, k]
-            slope = totals[loops.SLOPE, k]
+                masks[state.CONJUGATING, k] = 1
+                coefficients[state.BETA, k] = totals[state.SCALED_RESIDUAL, k] / lane.energy
+                lane.energy = totals[state.SCALED_RESIDUAL, k]
+        elif masks[state.EVALUATING, k] > 0:
+            objective = totals[state.LOSS, k] + 0.5 * totals[state.NORM, k]
+            slope = totals[state.SLOPE, k]
             if _is_acceptable(lane, objective, slope):
-                masks[loops.ACCEPTING, k] = 1
-                gradient = np.sqrt(totals[loops.GRADIENT, k])
-                decrement = 0.5 * totals[loops.SCALED_GRADIENT, k]
+                masks[state.ACCEPTING, k] = 1
+                gradient = np.sqrt(totals[state.GRADIENT, k])
+                decrement = 0.5 * totals[state.SCALED_GRADIENT, k]
                 _accept(lane, objective, gradient, decrement, max_iter)
-                masks[loops.STARTING, k] = lane.mode == TO_CURVE
+                masks[state.STARTING, k] = lane.mode == TO_CURVE
             else:
                 _shorten(lane, slope)
-                masks[loops.TRYING, k] = 1
-        elif masks[loops.DIAGONAL, k] > 0:
+                masks[state.TRYING, k] = 1
+        elif masks[state.DIAGONAL, k] > 0:
             lane.mode = TO_CURVE
-            masks[loops.STARTING, k] = 1
+            masks[state.STARTING, k] = 1
         else:
             continue
-        coefficients[loops.LENGTH, k] = lane.length
-        any_begin |= masks[loops.CONJUGATING, k] == 0
+        coefficients[state.LENGTH, k] = lane.length
+        any_begin |= masks[state.CONJUGATING, k] == 0
     return any_begin
 
 

@@ -190,7 +190,7 @@ class NodeBank:
         weights = None if start is None else start(block.solved)
         n_iterations, unconverged = 0, []
         for k, C in enumerate(Cs):
-            if k > 0 and C < self._solver.warm_from:
+            if k > 0 and self._solver.warm_from > C:
                 weights = None
             solution = self._solver.solve(targets, C, weights)
             consume(block.nodes, C, solution.take(block.column))

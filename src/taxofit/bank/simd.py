@@ -193,9 +193,7 @@ def _power_of_two(typing, exponent):
     """Return 2 to whole powers in [-126, 127], by writing the exponent bits."""
 
     def generate(context, builder, signature, arguments):
-        biased = builder.add(
-            builder.fptosi(arguments[0], _I32), ir.Constant(_I32, [127] * LANES)
-        )
+        biased = builder.add(builder.fptosi(arguments[0], _I32), ir.Constant(_I32, [127] * LANES))
         return builder.bitcast(builder.shl(biased, ir.Constant(_I32, [23] * LANES)), _F32)
 
     return lanes_type(exponent), generate
@@ -212,7 +210,7 @@ def _register_operator(symbol, instruction):
     @overload(symbol)
     def of_lanes(x, y):
         if isinstance(x, LanesType) and isinstance(y, LanesType):
-            return lambda x, y: apply(x, y)
+            return lambda x, y: apply(x, y)  # noqa: PLW0108  numba compiles the lambda
         return None
 
 

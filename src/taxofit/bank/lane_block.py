@@ -1,0 +1,168 @@
+"""A block of problems while it is being solved: a queue, sixteen lanes, and results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from taxofit.bank import lane_loops as loops
+from taxofit.bank import lane_state as state
+from taxofit.bank import lane_transfer as transfer
+from taxofit.bank.lane_steps import run_lanes
+from taxofit.bank.simd import LANES, line_aligned
+from taxofit.bank.solver import BlockSolution
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from taxofit.bank.lane_state import Bases, SharedRows
+    from taxofit.bank.private_features import SplitFeatures
+
+    Lanes = NDArray[np.int64]
+
+__all__ = ["LaneBlock", "Problems"]
+
+FIRST_STEP = 5.0  # longest first step, times the root of the number of positives
+
+
+@dataclass(frozen=True, eq=False)
+class Problems:
+    """Binary problems, as lanes take them.
+
+    Attributes
+    ----------
+    row_class : ndarray of int32, shape (n_rows,)
+    tables : ndarray of int8, shape (width, n_classes)
+        Row i is positive in problem b where ``tables[b, row_class[i]]`` is.
+    n_positive : ndarray of int64, shape (width,)
+    base : ndarray of int64, shape (width,)
+        Which of the two bases each starts from.
+    gradient : ndarray of float64, shape (width,)
+        Norm of the gradient to reach.
+    decrease : float
+        What Newton may still expect to gain there, relative to the objective.
+    max_iter : int
+    starts : ndarray of float32, shape (width, n_shared + 1), optional
+        Weights to begin from instead of the base.
+    """
+
+    row_class: NDArray[np.int32]
+    tables: NDArray[np.int8]
+    n_positive: NDArray[np.int64]
+    base: NDArray[np.int64]
+    gradient: NDArray[np.float64]
+    decrease: float
+    max_iter: int
+    starts: NDArray[np.float32] | None = None
+
+
+class LaneBlock:
+    """Lanes, and what came out of those that have finished.
+
+    Parameters
+    ----------
+    features : SplitFeatures
+    rows : SharedRows
+    bases : Bases
+    problems : Problems
+    """
+
+    def __init__(
+        self, features: SplitFeatures, rows: SharedRows, bases: Bases, problems: Problems
+    ) -> None:
+        n, m, width = rows.cost.size, features.columns.size, problems.base.size
+        self.features, self.rows, self.bases, self.problems = features, rows, bases, problems
+        self.vectors = state.FeatureLanes(*line_aligned(6, m))
+        margin, curvature = line_aligned(2, n)
+        self.row_lanes = state.RowLanes(margin, curvature, np.zeros(n, dtype=np.uint16))
+        self.lanes = np.zeros(LANES, dtype=state.LANE)
+        self.masks = np.zeros((state.N_MASKS, LANES), dtype=np.float32)
+        self.weights = np.zeros((features.n_features, width), dtype=np.float32)
+        self.objective = np.zeros(width)
+        self.converged = np.zeros(width, dtype=bool)
+        self.n_iterations = np.zeros(width, dtype=np.int64)
+        self.n_passes = np.zeros(width, dtype=np.int64)
+
+    def solve(self) -> BlockSolution:
+        """Solve all problems, the largest first: at the end only short ones are left."""
+        queue = list(np.argsort(self.problems.n_positive, kind="stable"))
+        while True:
+            self._take_finished()
+            idle = np.flatnonzero(self.lanes["mode"] == state.IDLE)
+            fresh = idle[: len(queue)]
+            for lane in fresh:
+                self._assign(self.lanes[lane], queue.pop())
+            if idle.size == LANES and not fresh.size:
+                break
+            if fresh.size:
+                self._load(fresh)
+            run_lanes(
+                self.lanes,
+                self.rows,
+                self.row_lanes,
+                self.vectors,
+                self.bases,
+                self.masks,
+                self.problems.max_iter,
+            )
+        return BlockSolution(
+            self.weights,
+            self.objective,
+            self.converged,
+            self.n_iterations,
+            n_products=2 * int(self.n_passes.sum()),
+        )
+
+    def _assign(self, lane: np.void, problem: int) -> None:
+        """Give a lane its next problem."""
+        problems = self.problems
+        lane["mode"], lane["problem"] = state.TO_EVALUATE, problem
+        lane["base"] = problems.base[problem]
+        lane["target"], lane["decrease"] = problems.gradient[problem], problems.decrease
+        lane["radius"] = FIRST_STEP * np.sqrt(problems.n_positive[problem] + 1.0)
+        lane["n_newton"], lane["n_passes"] = -1, 0  # the first evaluation is no step
+        lane["is_last"], lane["length"], lane["objective"] = 0, 0.0, 0.0
+
+    def _load(self, fresh: Lanes) -> None:
+        """Make these lanes ready for the first evaluation of their problems."""
+        problems, lanes = self.problems, self.lanes
+        problem, base = lanes["problem"].copy(), lanes["base"].copy()
+        transfer.load_labels(
+            self.row_lanes,
+            self.bases,
+            problems.row_class,
+            problems.tables,
+            fresh,
+            problem,
+            base,
+        )
+        self.masks[:] = 0
+        self.masks[state.FRESH, fresh] = 1
+        self.masks[state.FROM_SECOND_BASE] = base
+        unused = np.zeros((state.N_COEFFICIENTS, LANES), dtype=np.float32)
+        totals = np.zeros((state.N_TOTALS, LANES))
+        loops.begin_directions(self.vectors, self.bases, self.masks, unused, totals)
+        if problems.starts is not None:
+            transfer.load_starts(self.vectors, self.bases, problems.starts, fresh, problem, base)
+
+    def _take_finished(self) -> None:
+        """Write down the results of finished lanes, which are then idle."""
+        lanes = self.lanes
+        done = np.flatnonzero(lanes["mode"] == state.FINISHED)
+        if not done.size:
+            return
+        problem, base = lanes["problem"].copy(), lanes["base"].copy()
+        transfer.take_shared(
+            self.vectors, self.bases, done, problem, base, self.features.columns, self.weights
+        )
+        transfer.take_private(
+            self.rows, self.features.private, self.row_lanes, done, problem, self.weights
+        )
+        solved = problem[done]
+        self.objective[solved] = lanes["objective"][done]
+        self.converged[solved] = lanes["converged"][done]
+        self.n_iterations[solved] = lanes["n_newton"][done]
+        self.n_passes[solved] = lanes["n_passes"][done]
+        lanes["mode"][done] = state.IDLE

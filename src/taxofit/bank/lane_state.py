@@ -1,0 +1,91 @@
+"""What the lanes know: plain arrays and records that the compiled loops share.
+
+m counts the shared features and the constant, n the rows; a lane is one of sixteen problems.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["LANE", "Bases", "FeatureLanes", "RowLanes", "SharedRows"]
+
+# Rows of the small arrays that say what every lane does, and of those that say what came out.
+CURVING, DIAGONAL, EVALUATING, CONJUGATING, STARTING, ACCEPTING, TRYING, FRESH = range(8)
+FROM_SECOND_BASE = 8
+N_MASKS = 9
+ALPHA, BETA, LENGTH = range(3)
+N_COEFFICIENTS = 3
+ENERGY, ON_CONSTANT, LOSS, RESIDUAL, SCALED_RESIDUAL, STEP, GRADIENT, SLOPE, NORM = range(9)
+DIRECTION, SCALED_GRADIENT = 9, 10
+N_TOTALS = 11
+
+# What a lane waits for.
+IDLE, TO_EVALUATE, TO_CURVE, TO_DIAGONAL, FINISHED = range(5)
+
+LANE = np.dtype(
+    [
+        ("mode", np.int64),
+        ("problem", np.int64),
+        ("base", np.int64),
+        ("is_last", np.int64),  # whatever the evaluation says, there is nothing left to gain
+        ("converged", np.int64),
+        ("n_newton", np.int64),
+        ("n_conjugate", np.int64),
+        ("n_trials", np.int64),
+        ("n_passes", np.int64),
+        ("target", np.float64),  # gradient norm to reach
+        ("decrease", np.float64),  # gain still allowed, relative to the objective
+        ("radius", np.float64),  # longest first step
+        ("objective", np.float64),
+        ("gradient", np.float64),  # its norm
+        ("residual", np.float64),  # norm, of the Newton system
+        ("forcing", np.float64),  # residual to reach, relative to the gradient
+        ("energy", np.float64),  # r·M r
+        ("direction", np.float64),  # v·v
+        ("gain", np.float64),  # -g·s of the step so far
+        ("length", np.float64),  # of the trial, in Newton steps
+    ]
+)
+
+
+class SharedRows(NamedTuple):
+    """Rows of shared features in CSR, the constant column apart."""
+
+    indptr: np.ndarray  # int64 (n + 1,)
+    indices: np.ndarray  # int32
+    values: np.ndarray  # float32
+    constant: np.ndarray  # float32 (1,): 1, or 0 where there is no constant column
+    private_square: np.ndarray  # float32 (n,): s²
+    cost: np.ndarray  # float32 (n,): c
+
+
+class Bases(NamedTuple):
+    """Two points to start from, both with every row negative; features include the constant."""
+
+    weights: np.ndarray  # float32 (2, m)
+    gradient: np.ndarray  # float32 (2, m)
+    scale: np.ndarray  # float32 (2, m): 1 / diagonal of the Hessian
+    linear: np.ndarray  # float32 (2, n): x·w
+    margin: np.ndarray  # float32 (2, n): with the private part
+    slope: np.ndarray  # float32 (2, n): c σ(margin)
+
+
+class RowLanes(NamedTuple):
+    """What every lane knows of every row."""
+
+    margin: np.ndarray  # float32 (n, 16): z
+    curvature: np.ndarray  # float32 (n, 16): the reduced D
+    positive: np.ndarray  # uint16 (n,): bit l is the label in lane l
+
+
+class FeatureLanes(NamedTuple):
+    """Vectors of every lane, each float32 (m, 16)."""
+
+    point: np.ndarray  # δ
+    step: np.ndarray  # of Newton, as far as conjugate gradients have come
+    direction: np.ndarray  # what the next pass multiplies: a CG direction, or the point to evaluate
+    residual: np.ndarray  # of the Newton system; minus the gradient when it starts
+    scale: np.ndarray  # 1 / diagonal of the Hessian
+    product: np.ndarray  # what the passes add to

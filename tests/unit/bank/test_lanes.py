@@ -1,0 +1,234 @@
+"""The solver for sparse rows, against plain definitions and on odd shapes."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from taxofit.bank import lane_loops as loops
+from taxofit.bank import lane_state as state
+from taxofit.bank import lanes, simd
+from taxofit.bank.lane_block import LaneBlock
+from taxofit.bank.objective import gradient, objective, stopping_threshold
+from taxofit.bank.rows import Rows, Targets
+from taxofit.bank.solver import SolverSettings
+
+TOL = 1e-4
+C_GRID = [10.0**k for k in range(-3, 4)]
+# Float32 weights cannot always meet the gradient rule; then the objective must be this near.
+OBJECTIVE_FLOOR = 1e-9
+
+
+def random_rows(rng, n=60, d=40, density=0.1, *, n_private=25, **options):
+    X = sparse.random_array((n, d), density=density, rng=rng).tocsr()
+    X.data -= 0.3
+    own = sparse.csr_array(
+        (rng.random(n_private) + 0.1, (rng.integers(n, size=n_private), np.arange(n_private))),
+        shape=(n, n_private),
+    )
+    return Rows.prepare(sparse.hstack([X, own]).tocsr(), **options)
+
+
+def random_targets(rng, n, width, share=None):
+    share = rng.random(width) * 0.5 if share is None else share
+    table = np.where(rng.random((n, width)) < share, 1, -1).astype(np.int8)
+    return Targets(np.arange(n, dtype=np.int32), table)
+
+
+def solve(rows, targets, C, start=None, **options):
+    return lanes.LaneSolver(rows, SolverSettings(**options)).solve(targets, C, start)
+
+
+def assert_solved(rows, targets, C, solution, tol=TOL):
+    signs, weights = targets.signs(), solution.weights.astype(np.float64)
+    assert weights.shape == (rows.n_features, targets.n_problems)
+    assert solution.converged.all()
+    for column, n_positive in enumerate(targets.n_positive()):
+        y, theta = signs[:, column], weights[:, column]
+        value = objective(theta, rows.X, y, C, rows.weight)
+        assert solution.objective[column] == pytest.approx(value, rel=1e-5, abs=1e-9)
+        at_zero = gradient(np.zeros(rows.n_features), rows.X, y, C, rows.weight)
+        goal = stopping_threshold(np.linalg.norm(at_zero), n_positive, rows.n_rows, tol)
+        norm = np.linalg.norm(gradient(theta, rows.X, y, C, rows.weight))
+        # f is 1-strongly convex: ½‖g‖² bounds the distance to its minimum.
+        assert norm <= goal or 0.5 * norm**2 <= OBJECTIVE_FLOOR * value
+
+
+@pytest.mark.parametrize("C", C_GRID)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_random_problems_are_solved_to_the_rule(C, fit_intercept):
+    rng = np.random.default_rng(int(1e3 * C) + fit_intercept)
+    weight = rng.random(60) * 2
+    rows = random_rows(rng, fit_intercept=fit_intercept, sample_weight=weight)
+    targets = random_targets(rng, 60, 21)
+    assert_solved(rows, targets, C, solve(rows, targets, C))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**16),
+    n=st.integers(1, 30),
+    d=st.integers(1, 12),
+    width=st.integers(1, 20),
+    density=st.sampled_from([0.0, 0.1, 0.5]),
+    n_private=st.sampled_from([0, 8]),
+    C=st.sampled_from(C_GRID),
+)
+def test_any_shape_is_solved(seed, n, d, width, density, n_private, C):
+    rng = np.random.default_rng(seed)
+    rows = random_rows(rng, n, d, density, n_private=n_private)
+    targets = random_targets(rng, n, width)
+    assert_solved(rows, targets, C, solve(rows, targets, C))
+
+
+@pytest.mark.parametrize("C", C_GRID)
+def test_rows_of_one_class_are_solved(C):
+    rng = np.random.default_rng(3)
+    rows = random_rows(rng)
+    table = np.array([[1, -1]], dtype=np.int8)
+    targets = Targets(np.zeros(60, dtype=np.int32), table)
+    solution = solve(rows, targets, C)
+    assert_solved(rows, targets, C, solution)
+    np.testing.assert_allclose(solution.objective[0], solution.objective[1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("C", C_GRID)
+def test_rows_without_shared_features_are_solved(C):
+    rows = Rows.prepare(sparse.csr_array(np.diag(np.linspace(-2, 2, 9))), fit_intercept=False)
+    targets = random_targets(np.random.default_rng(0), 9, 3)
+    assert_solved(rows, targets, C, solve(rows, targets, C))
+
+
+def test_rare_problems_are_solved_from_the_all_negative_solution():
+    rng = np.random.default_rng(5)
+    rows = random_rows(rng, n=400, d=80, n_private=100)
+    table = -np.ones((400, 30), dtype=np.int8)
+    table[rng.integers(400, size=30), np.arange(30)] = 1
+    targets = Targets(np.arange(400, dtype=np.int32), table)
+    for C in C_GRID:
+        assert_solved(rows, targets, C, solve(rows, targets, C))
+
+
+def test_a_problem_is_solved_to_the_same_bits_whatever_its_neighbours():
+    rng = np.random.default_rng(7)
+    rows = random_rows(rng, n=300, d=60)
+    targets = random_targets(rng, 300, 40, share=np.linspace(0.003, 0.5, 40))
+    for C in (0.01, 1.0, 1000.0):
+        solver = lanes.LaneSolver(rows, SolverSettings())
+        together = solver.solve(targets, C).weights
+        shuffled = rng.permutation(40)
+        again = solver.solve(targets.take(shuffled), C).weights
+        np.testing.assert_array_equal(again, together[:, shuffled])
+        for column in range(0, 40, 5):
+            alone = solve(rows, targets.take(np.array([column])), C).weights
+            np.testing.assert_array_equal(alone[:, 0], together[:, column])
+
+
+def test_threads_that_share_a_solver_find_the_same_bits():
+    rng = np.random.default_rng(8)
+    rows = random_rows(rng, n=300, d=60)
+    targets = random_targets(rng, 300, 48, share=np.linspace(0.003, 0.5, 48))
+    expected = solve(rows, targets, 10.0).weights
+    solver = lanes.LaneSolver(rows, SolverSettings())
+    blocks = [np.arange(start, 48, 4) for start in range(4)]
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda block: solver.solve(targets.take(block), 10.0), blocks))
+    for block, solution in zip(blocks, found, strict=True):
+        np.testing.assert_array_equal(solution.weights, expected[:, block])
+
+
+def test_a_solution_given_as_the_start_is_kept():
+    rng = np.random.default_rng(9)
+    rows = random_rows(rng)
+    targets = random_targets(rng, 60, 20)
+    first = solve(rows, targets, 10.0)
+    again = solve(rows, targets, 10.0, first.weights)
+    assert_solved(rows, targets, 10.0, again)
+    assert again.n_iterations.sum() < 0.3 * first.n_iterations.sum()
+
+
+def test_a_start_from_far_away_does_not_matter():
+    rng = np.random.default_rng(10)
+    rows = random_rows(rng)
+    targets = random_targets(rng, 60, 5)
+    start = rng.standard_normal((rows.n_features, 5)) * 50
+    assert_solved(rows, targets, 1.0, solve(rows, targets, 1.0, start))
+
+
+def test_problems_that_run_out_of_steps_are_reported():
+    rng = np.random.default_rng(11)
+    rows = random_rows(rng)
+    solution = solve(rows, random_targets(rng, 60, 20), 1000.0, max_iter=2, tol=1e-6)
+    assert not solution.converged.any()
+    assert (solution.n_iterations == 2).all()
+
+
+def test_columns_that_no_row_uses_have_no_weight():
+    X = sparse.csr_array(np.array([[1.0, 0, 2.0, 0], [1.0, 0, 0, 0], [0, 0, 1.0, 0]]))
+    rows = Rows.prepare(X)
+    solution = solve(rows, random_targets(np.random.default_rng(0), 3, 4), 1.0)
+    assert (solution.weights[[1, 3]] == 0).all()
+
+
+@pytest.fixture
+def block():
+    """Vectors and rows filled with numbers, as if in the middle of a solution."""
+    rng = np.random.default_rng(13)
+    rows = random_rows(rng, n=50, d=30)
+    solver = lanes.LaneSolver(rows, SolverSettings())
+    problems = solver._problems(random_targets(rng, 50, 1), 2.0, np.zeros(1, dtype=np.int64), None)
+    block = LaneBlock(solver._features, *solver._at(2.0, has_rare=True), problems)
+    for array in block.vectors:
+        array[:] = rng.standard_normal(array.shape)
+    block.vectors.product[:] = 0
+    block.row_lanes.curvature[:] = rng.random(block.row_lanes.curvature.shape)
+    block.row_lanes.positive[:] = rng.integers(2**16, size=50)
+    block.X = np.hstack([solver._features.shared.toarray(), np.ones((50, 1))])
+    block.totals = np.zeros((state.N_TOTALS, simd.LANES))
+    return block
+
+
+def test_curvature_pass_multiplies_by_the_hessian_or_takes_its_diagonal(block):
+    block.masks[state.CURVING, :10] = 1
+    block.masks[state.DIAGONAL, 10:14] = 1
+    X, D, V = block.X, block.row_lanes.curvature, block.vectors.direction
+    loops.curvature_pass(block.rows, D, block.vectors, block.masks, block.totals)
+    expected = X.T @ (D * (X @ V))
+    out = block.vectors.product
+    np.testing.assert_allclose(out[:, :10], expected[:, :10], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(out[:, 10:14], (X**2).T @ D[:, 10:14], rtol=1e-4, atol=1e-4)
+    assert (out[:, 14:] == 0).all()
+    energy = (D * (X @ V) ** 2).sum(axis=0)
+    np.testing.assert_allclose(block.totals[state.ENERGY], energy, rtol=1e-4)
+
+
+def test_evaluation_pass_finds_margins_curvature_and_gradient(block):
+    evaluating = np.arange(simd.LANES) < 9
+    block.masks[state.EVALUATING] = evaluating
+    block.masks[state.FROM_SECOND_BASE, ::2] = 1
+    kept = block.row_lanes.curvature.copy()
+    loops.evaluation_pass(
+        block.rows, block.row_lanes, block.bases, block.vectors, block.masks, block.totals
+    )
+    loops.collect_gradients(block.vectors, block.bases, block.masks, block.totals)
+    bits = block.row_lanes.positive[:, None] >> np.arange(simd.LANES) & 1
+    which = (np.arange(simd.LANES) % 2 == 0).astype(int)
+    w = block.bases.weights[which].T.astype(np.float64) + block.vectors.direction
+    c, s2 = block.rows.cost[:, None], block.rows.private_square[:, None]
+    z = block.row_lanes.margin.astype(np.float64)
+    sigma = 1 / (1 + np.exp(-z))
+    linear = z + c * s2 * (sigma - bits)
+    use = evaluating
+    np.testing.assert_allclose(linear[:, use], (block.X @ w)[:, use], rtol=1e-4, atol=1e-4)
+    D = c * sigma * (1 - sigma)
+    D = D / (1 + D * s2)
+    np.testing.assert_allclose(block.row_lanes.curvature[:, use], D[:, use], rtol=1e-3, atol=1e-6)
+    np.testing.assert_array_equal(block.row_lanes.curvature[:, ~use], kept[:, ~use])
+    g = w + block.X.T @ (c * (sigma - bits))
+    np.testing.assert_allclose(block.vectors.residual[:, use], -g[:, use], rtol=1e-3, atol=1e-3)
+    loss = c * (np.logaddexp(0, z) - bits * z) + 0.5 * s2 * (c * (sigma - bits)) ** 2
+    np.testing.assert_allclose(block.totals[state.LOSS, use], loss.sum(axis=0)[use], rtol=1e-4)
+    np.testing.assert_allclose(block.totals[state.NORM, use], (w**2).sum(axis=0)[use], rtol=1e-4)

@@ -1,0 +1,50 @@
+"""Columns of one row, taken out and put back."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from taxofit.bank.private_features import SplitFeatures, solve_margin
+from taxofit.bank.rows import Rows
+
+
+def rows_of(X, **options):
+    return Rows.prepare(sparse.csr_array(np.asarray(X, dtype=np.float64)), **options)
+
+
+def test_shared_private_and_constant_columns_are_told_apart():
+    features = SplitFeatures.of(rows_of([[1, 0, 3, 0, 1], [0, 0, 4, 2, 1], [0, 5, 0, 6, 1]]))
+    assert features.columns.tolist() == [4, 2, 3, 5]  # falling frequency, then the constant
+    assert features.private.columns.tolist() == [0, 1]
+    assert features.private_square.tolist() == [1, 0, 25]
+    assert features.shared.toarray().tolist() == [[1, 3, 0], [1, 4, 2], [1, 0, 6]]
+    assert features.constant == 1
+
+
+def test_without_a_constant_its_place_is_nowhere():
+    features = SplitFeatures.of(rows_of([[1.0, 2.0], [1.0, 0.0]], fit_intercept=False))
+    assert features.columns.tolist() == [0, -1]
+    assert features.constant == 0
+    weights = np.array([[3.0], [4.0]])
+    assert features.restrict(weights).tolist() == [[3.0, 0.0]]
+
+
+def test_an_explicit_zero_makes_no_user_of_a_column():
+    X = sparse.csr_array((np.array([1.0, 0.0]), np.array([0, 0]), np.array([0, 1, 2])), (2, 1))
+    features = SplitFeatures.of(Rows.prepare(X))
+    assert features.private.columns.tolist() == [0]
+    assert features.shared.shape == (2, 0)
+
+
+@given(
+    linear=st.floats(-1e4, 1e4),
+    stiffness=st.floats(0, 1e6),
+    label=st.sampled_from([0.0, 1.0]),
+)
+def test_margin_solves_its_equation(linear, stiffness, label):
+    z = solve_margin(np.array([linear]), np.array([stiffness]), np.array([1.0]), label)
+    sigma = np.exp(-np.logaddexp(0, -z))
+    scale = 1 + abs(linear) + stiffness
+    assert (z + stiffness * (sigma - label))[0] == pytest.approx(linear, abs=1e-9 * scale)

@@ -1,0 +1,86 @@
+"""Vector operations against NumPy, lane by lane."""
+
+import numba
+import numpy as np
+import pytest
+
+from taxofit.bank import simd
+
+
+def lanes(values):
+    array = simd.line_aligned(1, 1)[0]
+    array[0] = values
+    return array
+
+
+@numba.njit
+def arithmetic(x, y, z, out):
+    a, b, c = simd.load(x, 0), simd.load(y, 0), simd.load(z, 0)
+    simd.store(out, 0, a + b)
+    simd.store(out, 1, a - b)
+    simd.store(out, 2, a * b)
+    simd.store(out, 3, a / b)
+    simd.store(out, 4, simd.fma(a, b, c))
+    simd.store(out, 5, simd.pick(c, a, b))
+    simd.store(out, 6, simd.clip(a, simd.splat(np.float32(-1)), simd.splat(np.float32(1))))
+    return simd.any_true(c)
+
+
+@numba.njit
+def functions(x, out):
+    e = simd.exp_of_negative(simd.load(x, 0))
+    simd.store(out, 0, e)
+    simd.store(out, 1, simd.log1p_of_unit(e))
+
+
+@numba.njit
+def bits_and_totals(bits, totals):
+    simd.accumulate(totals, 1, simd.from_bits(bits))
+    simd.accumulate(totals, 1, simd.from_bits(bits))
+
+
+def test_arithmetic_is_that_of_numpy():
+    rng = np.random.default_rng(0)
+    x, y, z = (lanes(rng.standard_normal(simd.LANES)) for _ in range(3))
+    out = simd.line_aligned(1, 7)[0]
+    assert arithmetic(x, y, z, out)
+    a, b, c = x[0], y[0], z[0]
+    expected = [a + b, a - b, a * b, a / b, a * b + c, np.where(c > 0, a, b), np.clip(a, -1, 1)]
+    np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan])
+def test_only_lanes_above_zero_are_true(value):
+    one = lanes(1.0)
+    assert not arithmetic(one, one, lanes(value), simd.line_aligned(1, 7)[0])
+
+
+def test_exponential_and_logarithm_are_exact_to_float32():
+    x = np.concatenate([np.linspace(0, 1, 32), np.linspace(1, 80, 64)]).astype(np.float32)
+    for part in x.reshape(-1, simd.LANES):
+        out = simd.line_aligned(1, 2)[0]
+        functions(lanes(part), out)
+        e = np.exp(-part.astype(np.float64))
+        np.testing.assert_allclose(out, [e, np.log1p(e)], rtol=4e-7)
+
+
+def test_exponential_of_something_huge_is_tiny_and_finite():
+    out = simd.line_aligned(1, 2)[0]
+    functions(lanes(1e30), out)
+    assert (out < 1e-30).all()
+    assert np.isfinite(out).all()
+
+
+def test_bits_become_lanes_and_totals_are_added_up():
+    totals = np.ones((3, simd.LANES))
+    bits_and_totals(np.uint16(0b1000000000000101), totals)
+    expected = np.ones(simd.LANES)
+    expected[[0, 2, 15]] = 3
+    np.testing.assert_array_equal(totals, [np.ones(simd.LANES), expected, np.ones(simd.LANES)])
+
+
+def test_every_row_of_lanes_is_a_cache_line():
+    arrays = simd.line_aligned(3, 5)
+    assert arrays.shape == (3, 5, simd.LANES)
+    assert arrays.ctypes.data % simd.CACHE_LINE_BYTES == 0
+    assert not arrays.any()
