@@ -7,12 +7,13 @@ from taxofit._version import __version__
 
 if TYPE_CHECKING:
     from taxofit.classifier import TaxonomyClassifier
-    from taxofit.errors import DataError, ModelError, TaxofitError, TaxonomyError
+    from taxofit.errors import DataError, DeviceError, ModelError, TaxofitError, TaxonomyError
     from taxofit.model_store import load_model
     from taxofit.taxonomy import Taxonomy
 
 _HOME = {
     "DataError": "errors",
+    "DeviceError": "errors",
     "ModelError": "errors",
     "TaxofitError": "errors",
     "Taxonomy": "taxonomy",
@@ -23,6 +24,7 @@ _HOME = {
 
 __all__ = [
     "DataError",
+    "DeviceError",
     "ModelError",
     "TaxofitError",
     "Taxonomy",

@@ -1,6 +1,6 @@
 """The errors that taxofit raises: each says what is wrong, where, and what to do about it."""
 
-__all__ = ["DataError", "ModelError", "TaxofitError", "TaxonomyError"]
+__all__ = ["DataError", "DeviceError", "ModelError", "TaxofitError", "TaxonomyError"]
 
 
 class TaxofitError(Exception):
@@ -13,6 +13,10 @@ class TaxonomyError(TaxofitError, ValueError):
 
 class DataError(TaxofitError, ValueError):
     """Rows or files that cannot be read as what they were said to be."""
+
+
+class DeviceError(TaxofitError, RuntimeError):
+    """A device that was asked for and is not there."""
 
 
 class ModelError(TaxofitError, ValueError):

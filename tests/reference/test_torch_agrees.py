@@ -9,11 +9,12 @@ from sklearn.linear_model import LogisticRegression
 from tests.real_data import real_data
 from tests.unit.bank.test_solver import TOL, assert_solved, small_problem
 
-from taxofit.bank.kernels import DeviceError, kernels_for
+from taxofit.bank.kernels import kernels_for
 from taxofit.bank.objective import objective
 from taxofit.bank.rows import Rows, node_targets
 from taxofit.bank.solver import SolverSettings, solve_all_negative, solve_block
 from taxofit.datasets import ColumnScaler, TextEncoder, load_benchmark
+from taxofit.errors import DeviceError
 
 torch = pytest.importorskip("torch", reason="torch is not installed; the GPU's code is not tested")
 

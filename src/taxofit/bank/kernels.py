@@ -17,7 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dsyrk
 
 from taxofit.bank import loops
-from taxofit.errors import TaxofitError
+from taxofit.errors import DeviceError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,15 +29,11 @@ if TYPE_CHECKING:
     Columns = NDArray[np.int64]
     Device = Literal["auto", "cpu", "cuda", "torch-cpu"]
 
-__all__ = ["DenseKernels", "DeviceError", "Kernels", "SparseKernels", "kernels_for"]
+__all__ = ["DenseKernels", "Kernels", "SparseKernels", "kernels_for"]
 
 
 MAX_FACTORISED_FEATURES = 128
 DENSE_BLOCK_SIZE = 512  # BLAS does the threading there: few large blocks
-
-
-class DeviceError(TaxofitError, RuntimeError):
-    """A device that was asked for and is not there."""
 
 
 class Kernels(Protocol):

@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from taxofit.bank.kernels import DeviceError, kernels_for
+from taxofit.bank.kernels import kernels_for
 from taxofit.bank.objective import gradient, objective, stopping_threshold
 from taxofit.bank.rows import Rows, Targets
 from taxofit.bank.solver import SolverSettings, solve_all_negative, solve_block
+from taxofit.errors import DeviceError
 
 TOL = 1e-4
 
