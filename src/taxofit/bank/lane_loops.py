@@ -63,7 +63,7 @@ __all__ = [
     "next_directions",
 ]
 
-STRETCH = 128  # rows of a float32 sum; 64 to 256 cost the same
+STRETCH = 128  # rows of a float32 sum
 # The inner root is settled once Newton moves it less than this: the error left is its square.
 ROOT_STEP = 5e-3
 MAX_ROOT_STEPS = 40

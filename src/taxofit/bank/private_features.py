@@ -1,8 +1,8 @@
 r"""Features that a single row uses, taken out of a problem without changing it.
 
 Text has many: of NAICS's 38,863 columns 25,000 occur in one row only. Let p_i be the private part
-of row i and c_i its cost. At the minimum its private weights are -c_i (σ(z_i) - t_i) p_i, where z_i is the
-row's margin and t_i its label, 1 or 0; put in, the margin obeys
+of row i and c_i its cost. At the minimum its private weights are -c_i (σ(z_i) - t_i) p_i, where
+z_i is the row's margin and t_i its label, 1 or 0; put in, the margin obeys
 
 .. math:: z_i + c_i s_i^2 (\sigma(z_i) - t_i) = x_i \cdot w, \qquad s_i = \|p_i\|,
 
