@@ -82,6 +82,9 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         keeps all.
     n_jobs : int, optional
         Threads for sparse data; all cores by default. Results do not depend on it.
+    device : {"auto", "cpu", "cuda"}, default "auto"
+        Where nodes are solved. ``"auto"`` is a GPU if torch sees one (the extra ``taxofit[gpu]``),
+        else the CPU. Prediction is on the CPU.
     random_state : int or RandomState, default 0
         Which rows are held out for validation, where any are needed.
 
@@ -133,6 +136,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         max_iter: int = 100,
         prune: Literal["auto", "none"] = "auto",
         n_jobs: int | None = None,
+        device: Literal["auto", "cpu", "cuda"] = "auto",
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.taxonomy = taxonomy
@@ -144,6 +148,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.prune = prune
         self.n_jobs = n_jobs
+        self.device = device
         self.random_state = random_state
 
     # ------------------------------------------------------------------ fitting
@@ -181,6 +186,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             row_leaf[used],
             settings=SolverSettings(tol=self.tol, max_iter=self.max_iter),
             n_threads=self.n_jobs,
+            device=self.device,
         )
         warm = _WarmStarts(taxonomy.n_nodes)
         selection = self._select(bank, warm, progress)
@@ -322,10 +328,10 @@ class _WarmStarts:
 
     def keep(self, nodes: IntArray, C: float, solution: BlockSolution) -> None:
         """Take a solved block; a Consumer."""
-        n_features = solution.weights.shape[0]
-        share = WARM_SHARE if n_features > MAX_KEPT_WHOLE else 0.0
-        store = self._stores.setdefault(C, ColumnStore((n_features, self._n_nodes), share))
-        store.put(nodes, solution.weights)
+        weights = solution.weights
+        share = WARM_SHARE if weights.shape[0] > MAX_KEPT_WHOLE else 0.0
+        store = self._stores.setdefault(C, ColumnStore((weights.shape[0], self._n_nodes), share))
+        store.put(nodes, weights)
 
     def at(self, C: float) -> Callable[[IntArray], NDArray[Any]] | None:
         """Return what gives the weights of nodes at this C; None where there are none."""

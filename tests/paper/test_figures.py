@@ -1,11 +1,11 @@
 """Scores on the paper's data at a fixed C, against figures found independently with NumPy."""
 
 import pytest
+from tests.real_data import real_data
 
 from taxofit import TaxonomyClassifier
 from taxofit.datasets import ColumnScaler, load_benchmark
 from taxofit.metrics import evaluate
-from tests.real_data import real_data
 
 
 def percentages(train, test, **settings):

@@ -9,7 +9,8 @@ from sklearn.linear_model import LogisticRegression
 from tests.real_data import real_data
 from tests.unit.bank.test_solver import TOL, assert_solved, small_problem
 
-from taxofit.bank.kernels import kernels_for
+from taxofit.bank.block_solver import solver_for
+from taxofit.bank.kernels import find_device, kernels_for
 from taxofit.bank.objective import objective
 from taxofit.bank.rows import Rows, node_targets
 from taxofit.bank.solver import SolverSettings, solve_all_negative, solve_block
@@ -20,9 +21,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed; the GPU's c
 
 
 def solved_on(device, rows, targets, C, *, tol=TOL, start=None):
-    return solve_block(
-        kernels_for(rows, device), targets, C * rows.weight, SolverSettings(tol=tol), start
-    )
+    return solver_for(rows, SolverSettings(tol=tol), device).solve(targets, C, start)
 
 
 @pytest.mark.parametrize(("is_sparse", "n_features"), [(True, 60), (False, 60), (False, 150)])
@@ -33,7 +32,7 @@ def test_minimisers_have_the_gradient_that_the_stopping_rule_asks_for(is_sparse,
 
 
 @pytest.mark.parametrize("is_sparse", [True, False])
-def test_weights_agree_with_those_of_the_numpy_kernels(is_sparse):
+def test_weights_agree_with_those_of_the_cpu(is_sparse):
     rows, targets = small_problem(is_sparse=is_sparse)
     here = solved_on("cpu", rows, targets, 10.0, tol=1e-6).weights
     there = solved_on("torch-cpu", rows, targets, 10.0, tol=1e-6).weights
@@ -153,7 +152,6 @@ def test_predictions_over_all_leaves_are_those_of_the_numpy_kernels():
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_missing_gpu_is_an_error_if_asked_for_and_no_matter_if_not():
-    rows, _ = small_problem(is_sparse=True)
     with pytest.raises(DeviceError, match=r"device='cuda' cannot be used: torch .* sees no GPU"):
-        kernels_for(rows, "cuda")
-    assert type(kernels_for(rows, "auto")) is type(kernels_for(rows, "cpu"))
+        find_device("cuda")
+    assert find_device("auto") == "cpu"

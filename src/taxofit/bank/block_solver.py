@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from taxofit.bank.kernels import kernels_for
-from taxofit.bank.solver import solve_block
+from taxofit.bank.kernels import find_device, kernels_for
+from taxofit.bank.solver import solve_all_negative, solve_block
 
 if TYPE_CHECKING:
     from taxofit.bank.kernels import Device
@@ -28,10 +28,13 @@ class BlockSolver(Protocol):
         Problems to hand over at a time.
     warm_from : float
         From this C on, the solution at the C before is the better start; below, the solver's own.
+    is_threaded : bool
+        Whether several blocks may be solved at the same time, each by a thread.
     """
 
     block_size: int
     warm_from: float
+    is_threaded: bool
 
     def solve(self, targets: Targets, C: float, start: Any | None = None) -> BlockSolution:
         """Return the minimisers of f at C for every problem.
@@ -49,15 +52,24 @@ class KernelSolver:
     """Newton's method over :class:`~taxofit.bank.kernels.Kernels`: dense rows, and any on a GPU."""
 
     warm_from = 0.0
+    is_threaded = False  # BLAS and the GPU spread the work themselves
 
     def __init__(self, rows: Rows, settings: SolverSettings, device: Device) -> None:
         self._rows, self._settings = rows, settings
         self._kernels = kernels_for(rows, device)
         self.block_size = self._kernels.block_size or settings.block_size
+        self._common: dict[float, Any] = {}
 
     def solve(self, targets: Targets, C: float, start: Any | None = None) -> BlockSolution:
         """Return the minimisers of f at C for every problem."""
-        return solve_block(self._kernels, targets, C * self._rows.weight, self._settings, start)
+        cost = C * self._rows.weight
+        common = None
+        if start is None and self._rows.is_sparse:
+            if C not in self._common:
+                found = solve_all_negative(self._kernels, cost, self._settings)
+                self._common[C] = found.device_weights
+            common = self._common[C]
+        return solve_block(self._kernels, targets, cost, self._settings, start, common=common)
 
 
 def solver_for(rows: Rows, settings: SolverSettings, device: Device = "cpu") -> BlockSolver:
@@ -68,8 +80,9 @@ def solver_for(rows: Rows, settings: SolverSettings, device: Device = "cpu") -> 
     rows : Rows
     settings : SolverSettings
     device : {"cpu", "cuda", "auto", "torch-cpu"}
-        See :func:`taxofit.bank.kernels.kernels_for`.
+        See :func:`taxofit.bank.kernels.find_device`.
     """
+    device = find_device(device)
     if device == "cpu" and rows.is_sparse:
         from taxofit.bank.lanes import LaneSolver  # dense rows never wait for its compiler
 

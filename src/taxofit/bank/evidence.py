@@ -88,11 +88,9 @@ def gather_evidence(
 
     def consume(nodes: IntArray, C: float, solution: BlockSolution) -> None:
         evidence = gathered[C]
-        Z = scores_of(rows, solution.weights)
-        signs = node_targets(taxonomy, row_leaf, nodes).signs()
-        losses = np.logaddexp(0.0, -signs * Z.astype(np.float64))
-        norms = np.linalg.norm(solution.weights.astype(np.float64), axis=0)
-        evidence.objective[nodes] = C * (rows.weight @ losses) + 0.5 * norms**2
+        Z, losses = solution.judge(rows, node_targets(taxonomy, row_leaf, nodes))
+        norms = solution.weight_norms()
+        evidence.objective[nodes] = C * losses + 0.5 * norms**2
         evidence.weight_norm[nodes] = norms
         evidence.scores[:, nodes] = np.where(has_rows[nodes], Z, -np.inf)
         if also is not None:

@@ -9,6 +9,7 @@ live where the arrays do.
 
 from __future__ import annotations
 
+import ctypes
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     Columns = NDArray[np.int64]
     Device = Literal["auto", "cpu", "cuda", "torch-cpu"]
 
-__all__ = ["DenseKernels", "Kernels", "SparseKernels", "kernels_for"]
+__all__ = ["DenseKernels", "Kernels", "find_device", "kernels_for"]
 
 
 MAX_FACTORISED_FEATURES = 128
@@ -223,38 +224,6 @@ class _HostKernels:
         return scores, rows.weight @ losses
 
 
-class SparseKernels(_HostKernels):
-    """Float32 CSR rows on numba loops."""
-
-    block_size = None
-
-    def __init__(self, rows: Rows) -> None:
-        self.n_rows, self.n_features = rows.X.shape
-        self.dtype = np.dtype(np.float32)
-        self._csr = (rows.X.indptr, rows.X.indices, rows.X.data)
-
-    def margins(self, W: Array) -> Array:
-        Z = np.empty((self.n_rows, W.shape[1]), dtype=np.float32)
-        loops.multiply(*self._csr, W, Z)
-        return Z
-
-    def gradient(self, W: Array, slopes: Array) -> Array:
-        G = W.copy()
-        loops.add_transposed_product(*self._csr, slopes, G)
-        return G
-
-    def hessian_product(self, V: Array, curvature: Array) -> Array:
-        HV = V.copy()
-        loops.add_curved_product(*self._csr, V, curvature, HV)
-        return HV
-
-    def prepare_preconditioner(self, curvature: Array) -> Any:  # noqa: ARG002
-        return None
-
-    def precondition(self, R: Array, prepared: Any) -> Array:  # noqa: ARG002
-        return R
-
-
 class DenseKernels(_HostKernels):
     """Float64 rows on BLAS.
 
@@ -306,24 +275,46 @@ class DenseKernels(_HostKernels):
 
 
 def kernels_for(rows: Rows, device: Device = "cpu") -> Kernels:
-    """Return the kernels that suit these rows on a device.
+    """Return the kernels that suit these rows on a device that :func:`find_device` gave.
+
+    Sparse rows on the plain CPU have none: they go to :class:`~taxofit.bank.lanes.LaneSolver`.
+    """
+    if device == "cpu":
+        if rows.is_sparse:
+            raise ValueError("sparse rows on the CPU are solved by LaneSolver; use solver_for")
+        return DenseKernels(rows)
+    from taxofit.bank.torch_kernels import TorchKernels
+
+    return TorchKernels(rows, "cpu" if device == "torch-cpu" else "cuda")
+
+
+def find_device(device: Device) -> Device:
+    """Return the device that is meant: ``"cpu"``, ``"cuda"`` or ``"torch-cpu"``.
 
     Parameters
     ----------
-    rows : Rows
-    device : {"cpu", "cuda", "auto", "torch-cpu"}
+    device : {"auto", "cpu", "cuda", "torch-cpu"}
         ``"cuda"`` is torch on a GPU, ``"auto"`` that if there is one, and the CPU if not.
         ``"torch-cpu"`` runs the GPU's code on the CPU, which is for tests.
     """
     if device not in ("auto", "cpu", "cuda", "torch-cpu"):
         raise DeviceError(f"device must be 'auto', 'cpu' or 'cuda', but is {device!r}")
-    if device == "cpu" or (device == "auto" and _why_no_gpu() is not None):
-        return SparseKernels(rows) if rows.is_sparse else DenseKernels(rows)
+    if device == "auto":
+        return "cuda" if _has_driver() and _why_no_gpu() is None else "cpu"
     if device == "cuda" and (reason := _why_no_gpu()) is not None:
         raise DeviceError(f"device='cuda' cannot be used: {reason}; use device='cpu' or 'auto'")
-    from taxofit.bank.torch_kernels import TorchKernels
+    return device
 
-    return TorchKernels(rows, "cpu" if device == "torch-cpu" else "cuda")
+
+def _has_driver() -> bool:
+    """Return whether NVIDIA's driver is there; importing torch to ask takes seconds."""
+    for name in ("libcuda.so.1", "nvcuda.dll"):
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            continue
+        return True
+    return False
 
 
 def _why_no_gpu() -> str | None:

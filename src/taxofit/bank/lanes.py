@@ -59,7 +59,7 @@ class LaneSolver:
     """
 
     def __init__(self, rows: Rows, settings: SolverSettings) -> None:
-        self.block_size, self.warm_from = BLOCK_SIZE, WARM_FROM
+        self.block_size, self.warm_from, self.is_threaded = BLOCK_SIZE, WARM_FROM, True
         self._rows, self._settings = rows, settings
         self._csr = (rows.X.indptr.astype(np.int64), rows.X.indices.astype(np.int32), rows.X.data)
         self._features = SplitFeatures.of(rows)

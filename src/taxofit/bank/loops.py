@@ -1,7 +1,6 @@
-"""Numba loops over plain arrays: the inner work of the kernels on a CPU.
+"""Numba loops over plain arrays: losses and their derivatives for dense rows on a CPU.
 
-Every loop releases the interpreter lock, so that threads can each solve a block of their own. Compiled
-code is cached next to this file (or where NUMBA_CACHE_DIR says).
+Compiled code is cached next to this file (or where NUMBA_CACHE_DIR says).
 """
 
 from __future__ import annotations
@@ -11,57 +10,9 @@ import math
 import numba
 import numpy as np
 
-__all__ = ["add_curved_product", "add_transposed_product", "derivatives", "losses", "multiply"]
+__all__ = ["derivatives", "losses"]
 
 _compiled = numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
-
-
-@_compiled
-def multiply(indptr, indices, data, W, Z):
-    """Z = X W."""
-    width = W.shape[1]
-    for i in range(Z.shape[0]):
-        for b in range(width):
-            Z[i, b] = 0
-        for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
-            x = data[k]
-            for b in range(width):
-                Z[i, b] += x * W[j, b]
-
-
-@_compiled
-def add_transposed_product(indptr, indices, data, S, G):
-    """G += Xᵀ S."""
-    width = S.shape[1]
-    for i in range(S.shape[0]):
-        for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
-            x = data[k]
-            for b in range(width):
-                G[j, b] += x * S[i, b]
-
-
-@_compiled
-def add_curved_product(indptr, indices, data, V, D, HV):
-    """HV += Xᵀ (D * (X V)), in one pass over X: a row's entries are still in cache the second time."""
-    width = V.shape[1]
-    q = np.empty(width, dtype=V.dtype)
-    for i in range(D.shape[0]):
-        for b in range(width):
-            q[b] = 0
-        for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
-            x = data[k]
-            for b in range(width):
-                q[b] += x * V[j, b]
-        for b in range(width):
-            q[b] *= D[i, b]
-        for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
-            x = data[k]
-            for b in range(width):
-                HV[j, b] += x * q[b]
 
 
 @_compiled

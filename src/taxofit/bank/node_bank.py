@@ -13,6 +13,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from taxofit.bank.kernels import Device
     from taxofit.bank.rows import Rows
     from taxofit.bank.solver import BlockSolution
     from taxofit.taxonomy import Taxonomy
@@ -73,6 +75,29 @@ class _Block:
     column: NDArray[np.int64]
 
 
+class _Ledger:
+    """What has been solved so far, entered from several threads."""
+
+    def __init__(self, n_problems: int, progress: Progress | None) -> None:
+        self._n_problems, self._progress = n_problems, progress
+        self._n_done = self._n_iterations = 0
+        self._unconverged: list[tuple[Any, float]] = []
+        self._lock = Lock()
+        self.is_stopped = False
+
+    def enter(self, solution: BlockSolution, unconverged: list[tuple[Any, float]]) -> None:
+        with self._lock:
+            self._n_done += solution.converged.size
+            self._n_iterations += int(solution.n_iterations.sum())
+            self._unconverged += unconverged
+            if self._progress is not None:
+                self._progress(self._n_done, self._n_problems)
+
+    def report(self) -> BankReport:
+        in_order = sorted(self._unconverged, key=lambda failed: (failed[1], str(failed[0])))
+        return BankReport(self._n_problems, self._n_iterations, tuple(in_order))
+
+
 class NodeBank:
     """The one-vs-rest problems of a taxonomy's nodes over given rows.
 
@@ -86,6 +111,8 @@ class NodeBank:
     n_threads : int, optional
         Blocks of sparse data solved at the same time; all cores by default. The result does not
         depend on it.
+    device : {"cpu", "cuda", "auto"}
+        Where to solve; see :func:`~taxofit.bank.kernels.find_device`.
     """
 
     def __init__(
@@ -96,13 +123,15 @@ class NodeBank:
         *,
         settings: SolverSettings | None = None,
         n_threads: int | None = None,
+        device: Device = "cpu",
     ) -> None:
         self.rows = rows
         self.taxonomy = taxonomy
         self.row_leaf = row_leaf
         self.settings = SolverSettings() if settings is None else settings
-        self.n_threads = 1 if not rows.is_sparse else n_threads or os.cpu_count() or 1
-        self._solver = solver_for(rows, self.settings)
+        self.device = device
+        self._solver = solver_for(rows, self.settings, device)
+        self.n_threads = (n_threads or os.cpu_count() or 1) if self._solver.is_threaded else 1
 
     def take(self, rows: NDArray[np.integer[Any]]) -> NodeBank:
         """Return the bank over some of the rows."""
@@ -112,6 +141,7 @@ class NodeBank:
             self.row_leaf[rows],
             settings=self.settings,
             n_threads=self.n_threads,
+            device=self.device,
         )
 
     def solve(
@@ -135,26 +165,27 @@ class NodeBank:
         start : callable, optional
             Gives the weights to begin from at the smallest C, shape (n_features, len(nodes)).
         progress : callable, optional
-            Called with (nodes done, nodes in all) after each block.
+            Called with (problems done, problems in all) after each block and C.
         """
         nodes = np.arange(1, self.taxonomy.n_nodes, dtype=np.int32) if nodes is None else nodes
         blocks = self._blocks(nodes)
 
-        def solve_one(block: _Block) -> tuple[int, list[tuple[Any, float]]]:
-            return self._solve_block(block, sorted(Cs), consume, start)
+        ledger = _Ledger(sum(block.solved.size for block in blocks) * len(Cs), progress)
 
-        n_done, n_iterations, unconverged = 0, 0, []
+        def solve_one(block: _Block) -> None:
+            self._solve_block(block, sorted(Cs), consume, start, ledger)
+
         with ThreadPoolExecutor(self.n_threads) as pool:
-            for block, (steps, failed) in zip(blocks, pool.map(solve_one, blocks), strict=True):
-                n_done += block.nodes.size
-                n_iterations += steps
-                unconverged += failed
-                if progress is not None:
-                    progress(n_done, len(nodes))
-        if unconverged:
-            self._warn(unconverged)
-        n_problems = sum(block.solved.size for block in blocks) * len(Cs)
-        return BankReport(n_problems, n_iterations, tuple(unconverged))
+            try:
+                list(pool.map(solve_one, blocks))
+            except BaseException:  # Ctrl-C too: the other blocks must not go on for minutes
+                ledger.is_stopped = True
+                pool.shutdown(cancel_futures=True)
+                raise
+        report = ledger.report()
+        if report.unconverged:
+            self._warn(report.unconverged)
+        return report
 
     def _blocks(self, nodes: IntArray) -> list[_Block]:
         """Return the distinct problems of these nodes, some at a time, and who shares them."""
@@ -166,6 +197,7 @@ class NodeBank:
             ]
         )
         ranges[:, ranges[0] == ranges[1]] = 0
+        ranges[0] -= ranges[1]  # negative sizes first: problems alike in size share a block
         _, first, problem = np.unique(ranges, axis=1, return_index=True, return_inverse=True)
         size = self._solver.block_size
         by_problem = np.argsort(problem, kind="stable")
@@ -185,22 +217,22 @@ class NodeBank:
         Cs: Sequence[float],
         consume: Consumer,
         start: Callable[[IntArray], NDArray[Any] | None] | None,
-    ) -> tuple[int, list[tuple[Any, float]]]:
+        ledger: _Ledger,
+    ) -> None:
         targets = node_targets(self.taxonomy, self.row_leaf, block.solved)
         weights = None if start is None else start(block.solved)
-        n_iterations, unconverged = 0, []
         for k, C in enumerate(Cs):
+            if ledger.is_stopped:
+                return
             if k > 0 and self._solver.warm_from > C:
                 weights = None
             solution = self._solver.solve(targets, C, weights)
             consume(block.nodes, C, solution.take(block.column))
             weights = solution.device_weights
-            n_iterations += int(solution.n_iterations.sum())
-            failed = block.solved[~solution.converged]
-            unconverged += [(self.taxonomy.labels[node], C) for node in failed]
-        return n_iterations, unconverged
+            failed = [self.taxonomy.labels[node] for node in block.solved[~solution.converged]]
+            ledger.enter(solution, [(label, C) for label in failed])
 
-    def _warn(self, unconverged: list[tuple[Any, float]]) -> None:
+    def _warn(self, unconverged: Sequence[tuple[Any, float]]) -> None:
         shown = ", ".join(f"{label!r} (C={C:g})" for label, C in unconverged[:N_NAMES_SHOWN])
         more = f" and {len(unconverged) - N_NAMES_SHOWN} more" * (len(unconverged) > N_NAMES_SHOWN)
         warnings.warn(

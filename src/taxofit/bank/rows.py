@@ -85,8 +85,8 @@ def _check_scale(X: Any) -> None:
     if not np.isfinite(total):
         largest = float(np.abs(values).max())
         raise DataError(
-            f"X has values as large as {largest:.3g}, too large to compute with; scale the columns, "
-            f"for example with taxofit.datasets.ColumnScaler"
+            f"X has values as large as {largest:.3g}, too large to compute with; scale the "
+            f"columns, for example with taxofit.datasets.ColumnScaler"
         )
 
 

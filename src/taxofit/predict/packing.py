@@ -63,12 +63,12 @@ def solve_and_pack(
     matrix = None if bank.rows.is_sparse else np.zeros((repaired.n_nodes, n_features))
 
     def consume(nodes: IntArray, C: float, solution: BlockSolution) -> None:  # noqa: ARG001  (one C)
-        places = place[nodes]
-        intercept[places] = solution.weights[-1] if has_intercept else 0.0
+        places, weights = place[nodes], solution.weights
+        intercept[places] = weights[-1] if has_intercept else 0.0
         if matrix is not None:
-            matrix[places] = solution.weights[:n_features].T
+            matrix[places] = weights[:n_features].T
         else:
-            store.put(places, solution.weights[:n_features])
+            store.put(places, weights[:n_features])
 
     solvable = kept[1:][nodes_with_rows(bank)[kept[1:]]]
     report = bank.solve([C], consume, nodes=solvable, start=start, progress=progress)

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from taxofit.bank.kernels import kernels_for
+from taxofit.bank.block_solver import solver_for
 from taxofit.bank.objective import gradient, objective, stopping_threshold
 from taxofit.bank.rows import Rows, Targets
-from taxofit.bank.solver import SolverSettings, solve_all_negative, solve_block
+from taxofit.bank.solver import SolverSettings
 from taxofit.errors import DeviceError
 
 TOL = 1e-4
@@ -45,22 +45,22 @@ def assert_solved(rows, targets, C, solution, tol=TOL):
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 def test_minimisers_have_the_gradient_that_the_stopping_rule_asks_for(is_sparse, C):
     rows, targets = small_problem(is_sparse=is_sparse)
-    solution = solve_block(kernels_for(rows), targets, C * rows.weight, SolverSettings(tol=TOL))
+    solution = solver_for(rows, SolverSettings(tol=TOL)).solve(targets, C)
     assert_solved(rows, targets, C, solution)
 
 
 def test_wide_dense_rows_are_solved_in_their_eigenbasis():
     rows, targets = small_problem(is_sparse=False, n_features=150)
-    solution = solve_block(kernels_for(rows), targets, 10.0 * rows.weight, SolverSettings(tol=TOL))
+    solution = solver_for(rows, SolverSettings(tol=TOL)).solve(targets, 10.0)
     assert_solved(rows, targets, 10.0, solution)
 
 
 def test_minimisers_do_not_depend_on_the_neighbours_in_a_block():
     rows, targets = small_problem(is_sparse=True)
-    kernels, settings = kernels_for(rows), SolverSettings(tol=1e-6)
-    together = solve_block(kernels, targets, rows.weight, settings)
+    solver = solver_for(rows, SolverSettings(tol=1e-6))
+    together = solver.solve(targets, 1.0)
     for column in range(targets.n_problems):
-        alone = solve_block(kernels, targets.take(np.array([column])), rows.weight, settings)
+        alone = solver.solve(targets.take(np.array([column])), 1.0)
         np.testing.assert_allclose(
             together.weights[:, column], alone.weights[:, 0], rtol=1e-3, atol=1e-5
         )
@@ -69,26 +69,24 @@ def test_minimisers_do_not_depend_on_the_neighbours_in_a_block():
 @pytest.mark.parametrize("is_sparse", [True, False])
 def test_start_changes_the_way_but_not_the_end(is_sparse):
     rows, targets = small_problem(is_sparse=is_sparse)
-    kernels, settings = kernels_for(rows), SolverSettings(tol=TOL)
-    common = solve_all_negative(kernels, rows.weight, settings).weights
-    cold = solve_block(kernels, targets, rows.weight, settings)
-    for start in ({"common": common}, {"start": cold.weights}):
-        warm = solve_block(kernels, targets, rows.weight, settings, **start)
-        assert_solved(rows, targets, 1.0, warm)
+    solver = solver_for(rows, SolverSettings(tol=TOL))
+    cold = solver.solve(targets, 1.0)
+    warm = solver.solve(targets, 1.0, cold.weights)
+    assert_solved(rows, targets, 1.0, warm)
     assert warm.n_iterations.sum() < cold.n_iterations.sum()
 
 
 def test_columns_that_run_out_of_steps_are_not_called_converged():
     rows, targets = small_problem(is_sparse=True)
     settings = SolverSettings(tol=1e-6, max_iter=1)
-    solution = solve_block(kernels_for(rows), targets, 1e3 * rows.weight, settings)
+    solution = solver_for(rows, settings).solve(targets, 1e3)
     assert not solution.converged.any()
     assert (solution.n_iterations == 1).all()
 
 
 def test_taken_columns_come_in_the_order_asked_for():
     rows, targets = small_problem(is_sparse=True)
-    solution = solve_block(kernels_for(rows), targets, rows.weight, SolverSettings())
+    solution = solver_for(rows, SolverSettings()).solve(targets, 1.0)
     taken = solution.take(np.array([2, 0, 2]))
     np.testing.assert_array_equal(taken.weights, solution.weights[:, [2, 0, 2]])
     np.testing.assert_array_equal(taken.objective, solution.objective[[2, 0, 2]])
@@ -96,7 +94,7 @@ def test_taken_columns_come_in_the_order_asked_for():
 
 def test_solution_judges_other_rows():
     rows, targets = small_problem(is_sparse=True)
-    solution = solve_block(kernels_for(rows), targets, rows.weight, SolverSettings())
+    solution = solver_for(rows, SolverSettings()).solve(targets, 1.0)
     scores, losses = solution.judge(rows, targets)
     np.testing.assert_allclose(scores, rows.X @ solution.weights, rtol=1e-5, atol=1e-6)
     expected = losses + 0.5 * solution.weight_norms() ** 2
@@ -106,4 +104,4 @@ def test_solution_judges_other_rows():
 def test_unknown_device_is_refused():
     rows, _ = small_problem(is_sparse=True)
     with pytest.raises(DeviceError, match="device must be 'auto', 'cpu' or 'cuda', but is 'gpu'"):
-        kernels_for(rows, "gpu")
+        solver_for(rows, SolverSettings(), "gpu")

@@ -38,8 +38,8 @@ def solved(monkeypatch):
     def counting(module):
         original = module.solver_for
 
-        def solver_for(rows, settings):
-            solver = original(rows, settings)
+        def solver_for(rows, settings, device="cpu"):
+            solver = original(rows, settings, device)
             solve = solver.solve
 
             def counted(*args):
