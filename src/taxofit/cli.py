@@ -11,6 +11,7 @@ from taxofit import terminal
 from taxofit._version import __version__
 from taxofit.errors import TaxofitError
 from taxofit.workflow.options import (
+    DEVICES,
     FEATURES,
     FORMATS,
     INTERNAL_LABELS,
@@ -233,6 +234,14 @@ def fit(
             rich_help_panel=READING, metavar="CHAR", help="Between columns. Guessed by default."
         ),
     ] = DEFAULTS.delimiter,
+    device: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=TRAINING,
+            metavar="NAME",
+            help=f"Where to train, one of {', '.join(DEVICES)}; auto is a GPU if there is one.",
+        ),
+    ] = DEFAULTS.device,
     seed: Annotated[
         int,
         typer.Option(
@@ -262,6 +271,7 @@ def fit(
         method=method,
         C=C,
         features=features,
+        device=device,
         seed=seed,
     )
     options.check()

@@ -12,6 +12,7 @@ from typing import Literal
 from taxofit.errors import DataError
 
 __all__ = [
+    "DEVICES",
     "FEATURES",
     "FORMATS",
     "INTERNAL_LABELS",
@@ -25,6 +26,7 @@ METHODS = ("td-lr", "tlf", "blf", "mlf", "mta", "level-inf", "global-inf", "lr")
 FEATURES = ("words", "pairs", "chars")
 FORMATS = ("auto", "table", "svmlight", "arff")
 SCALES = ("none", "max")
+DEVICES = ("auto", "cpu", "cuda")
 INTERNAL_LABELS = ("error", "drop")
 
 
@@ -62,6 +64,8 @@ class FitOptions:
         A positive number or ``"auto"``.
     features : str
         One of ``FEATURES``: what is counted in texts.
+    device : str
+        Where to train; one of ``DEVICES``.
     seed : int
 
     Examples
@@ -90,6 +94,7 @@ class FitOptions:
     method: str = "global-inf"
     C: str = "auto"
     features: str = "words"
+    device: str = "auto"
     seed: int = 0
 
     @property
@@ -113,6 +118,7 @@ class FitOptions:
             ("format", self.format, FORMATS),
             ("scale", self.scale, SCALES),
             ("internal-labels", self.internal_labels, INTERNAL_LABELS),
+            ("device", self.device, DEVICES),
         ):
             if value not in choices:
                 raise DataError(f"{name} must be one of {', '.join(choices)}, but is {value!r}")
