@@ -85,7 +85,7 @@ def measure(problem, arguments):
                 rng.choice(len(nodes), size=min(n_sample, len(nodes)), replace=False)
             )
             sample = nodes[positions]
-            few = positions[:: max(1, len(positions) // 24)]
+            few = positions[:: max(1, len(positions) // arguments.liblinear_nodes)]
             runs = {"ours": [], "libmultilabel": [], "liblinear": []}
             for repeat in range(arguments.rounds):
                 timing, weights = solve_ours(problem, C, sample)
@@ -164,6 +164,7 @@ def main():
     parser.add_argument("--C", type=float, nargs="+", default=[10.0**k for k in range(-3, 4)])
     parser.add_argument("--peers", default="python", help="Python of the peers' environment")
     parser.add_argument("--share", type=float, default=0.05, help="share of nodes for peers")
+    parser.add_argument("--liblinear-nodes", type=int, default=100, help="of them for liblinear")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()

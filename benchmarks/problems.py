@@ -67,8 +67,8 @@ def directory(size: str) -> Problem:
     """Made-up web directory with the printed statistics of one of the paper's DMOZ data sets."""
     from taxofit.datasets.web_directory import make_web_directory
 
-    made = make_web_directory(size)
-    return Problem(size, made.X_train, made.taxonomy, made.taxonomy.nodes_of(made.y_train))
+    train, _ = make_web_directory(size)
+    return Problem(size, train.X.tocsr(), train.taxonomy, train.taxonomy.nodes_of(train.y))
 
 
 def load(name: str) -> Problem:

@@ -46,7 +46,9 @@ class DirectorySize:
     ----------
     n_nodes : int
         All nodes, the root included.
-    n_leaves, depth, n_train, n_test, n_features : int
+    n_leaves, n_train, n_test, n_features : int
+    depth : int
+        Levels below the root; the paper counts the root too and prints 6.
     words_per_row : float
         Words drawn for a row; some repeat, so that a row has fewer non-zeros.
     """
@@ -80,7 +82,7 @@ DIRECTORY_SIZES = {
     "dmoz-small": DirectorySize(
         n_nodes=2388,
         n_leaves=1139,
-        depth=6,
+        depth=5,
         n_train=6323,
         n_test=1858,
         n_features=51033,
@@ -89,7 +91,7 @@ DIRECTORY_SIZES = {
     "dmoz-2010": DirectorySize(
         n_nodes=17222,
         n_leaves=12294,
-        depth=6,
+        depth=5,
         n_train=128710,
         n_test=34880,
         n_features=381580,
@@ -98,7 +100,7 @@ DIRECTORY_SIZES = {
     "dmoz-2012": DirectorySize(
         n_nodes=13963,
         n_leaves=11947,
-        depth=6,
+        depth=5,
         n_train=383408,
         n_test=103435,
         n_features=348548,
@@ -127,7 +129,7 @@ def make_web_directory(
     --------
     >>> train, test = make_web_directory("dmoz-small", scale=0.1)
     >>> train.X.shape, test.X.shape, train.taxonomy
-    ((632, 5103), (186, 5103), Taxonomy(239 nodes, 114 leaves, depth 6))
+    ((632, 5103), (186, 5103), Taxonomy(239 nodes, 114 leaves, depth 5))
     """
     name = size if isinstance(size, str) else "web directory"
     if isinstance(size, str):

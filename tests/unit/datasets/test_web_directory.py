@@ -15,7 +15,7 @@ def test_counts_are_those_of_the_papers_table(small):
     assert train.X.shape == (6323, 51033)
     assert test.X.shape == (1858, 51033)
     taxonomy = train.taxonomy
-    assert (taxonomy.n_nodes, taxonomy.n_leaves, taxonomy.depth) == (2388, 1139, 6)
+    assert (taxonomy.n_nodes, taxonomy.n_leaves, taxonomy.depth) == (2388, 1139, 5)
     assert train.X.nnz / 6323 == pytest.approx(100, rel=0.1)
 
 
