@@ -79,7 +79,7 @@ class LaneBlock:
         self.row_lanes = state.RowLanes(margin, curvature, np.zeros(n, dtype=np.uint16))
         self.lanes = np.zeros(LANES, dtype=state.LANE)
         self.masks = np.zeros((state.N_MASKS, LANES), dtype=np.float32)
-        self.weights = np.zeros((features.n_features, width), dtype=np.float32)
+        self.weights = np.zeros((width, features.n_features), dtype=np.float32)
         self.objective = np.zeros(width)
         self.converged = np.zeros(width, dtype=bool)
         self.n_iterations = np.zeros(width, dtype=np.int64)
@@ -108,7 +108,7 @@ class LaneBlock:
                 self.problems.max_iter,
             )
         return BlockSolution(
-            self.weights,
+            self.weights.T,
             self.objective,
             self.converged,
             self.n_iterations,

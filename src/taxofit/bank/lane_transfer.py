@@ -42,21 +42,24 @@ def load_starts(vectors, bases, starts, which, problem, base):
 
 @_compiled
 def take_shared(vectors, bases, which, problem, base, columns, weights):
-    """Write w₀ + δ of the lanes ``which`` to weights, float32 (n_features, width).
+    """Write w₀ + δ of the lanes ``which`` to weights, float32 (width, n_features).
+
+    A problem's weights lie together: side by side, every entry would be a cache line of its own,
+    which took a fifth of all time on NAICS.
 
     columns : int64 (m,), where every shared feature and the constant stand; -1 for nowhere.
     """
     for j in range(columns.size):
         if columns[j] >= 0:
             for k in which:
-                weights[columns[j], problem[k]] = bases.weights[base[k], j] + vectors.point[j, k]
+                weights[problem[k], columns[j]] = bases.weights[base[k], j] + vectors.point[j, k]
 
 
 @_compiled
 def take_private(rows, private, row_lanes, which, problem, weights):
     """Write the weights of private features, -c (σ(z) - t) p, of the lanes ``which``.
 
-    private : PrivateEntries; weights : float32 (n_features, width).
+    private : PrivateEntries; weights : float32 (width, n_features).
     """
     zero, one = splat(_f32(0)), splat(_f32(1))
     error = np.empty((1, LANES), dtype=np.float32)
@@ -68,7 +71,7 @@ def take_private(rows, private, row_lanes, which, problem, weights):
             store(error, 0, splat(rows.cost[i]) * (sigma - from_bits(row_lanes.positive[i])))
             for q in range(private.indptr[i], private.indptr[i + 1]):
                 for k in which:
-                    weights[private.columns[q], problem[k]] = -private.values[q] * error[0, k]
+                    weights[problem[k], private.columns[q]] = -private.values[q] * error[0, k]
 
 
 @_compiled

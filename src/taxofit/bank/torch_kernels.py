@@ -421,6 +421,7 @@ def _csr(X: Any, device: torch.device) -> Tensor:
     """Return a scipy CSR array as torch's, with 32-bit indices, which are half the traffic."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+        warnings.filterwarnings("ignore", "Sparse invariant checks are implicitly disabled")
         return torch.sparse_csr_tensor(
             torch.from_numpy(X.indptr.astype(np.int32)),
             torch.from_numpy(X.indices.astype(np.int32)),
