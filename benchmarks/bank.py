@@ -2,7 +2,7 @@
 
     python benchmarks/bank.py naics --C 1 10 100 1000 --peers .peers/bin/python --out runs/bank
 
-Each C is timed in turn for ours and the peers, several rounds, best of each; peers that take minutes
+Each C is timed in turn for ours and the peers, several rounds, best of each; slow peers
 solve a random sample of nodes and are scaled up, which the table says. All stop on liblinear's rule
 at 1e-4.
 """
