@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from threading import Lock
@@ -24,7 +25,7 @@ from taxofit.bank.rows import node_targets
 from taxofit.bank.solver import SolverSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -92,6 +93,15 @@ class _Ledger:
             self._unconverged += unconverged
             if self._progress is not None:
                 self._progress(self._n_done, self._n_problems)
+
+    @contextmanager
+    def stopping_on_error(self) -> Iterator[None]:
+        """Keep other blocks from going on for minutes after an error or Ctrl-C."""
+        try:
+            yield
+        except BaseException:
+            self.is_stopped = True
+            raise
 
     def report(self) -> BankReport:
         in_order = sorted(self._unconverged, key=lambda failed: (failed[1], str(failed[0])))
@@ -173,15 +183,11 @@ class NodeBank:
         ledger = _Ledger(sum(block.solved.size for block in blocks) * len(Cs), progress)
 
         def solve_one(block: _Block) -> None:
-            self._solve_block(block, sorted(Cs), consume, start, ledger)
+            with ledger.stopping_on_error():
+                self._solve_block(block, sorted(Cs), consume, start, ledger)
 
-        with ThreadPoolExecutor(self.n_threads) as pool:
-            try:
-                list(pool.map(solve_one, blocks))
-            except BaseException:  # Ctrl-C too: the other blocks must not go on for minutes
-                ledger.is_stopped = True
-                pool.shutdown(cancel_futures=True)
-                raise
+        with ThreadPoolExecutor(self.n_threads) as pool, ledger.stopping_on_error():
+            list(pool.map(solve_one, blocks))
         report = ledger.report()
         if report.unconverged:
             self._warn(report.unconverged)
