@@ -125,7 +125,7 @@ def fit_file(
         flattening=options.method,
         C=options.regularisation,
         encoder=_encoder(options, source),
-        device=options.device,
+        device=options.device,  # type: ignore[arg-type]
         random_state=options.seed,
     )
     tell("Preparing", 0, 0)
