@@ -17,7 +17,13 @@ from taxofit.flattening import (
 if TYPE_CHECKING:
     from taxofit.flattening import Flattening
 
-__all__ = ["FLATTENINGS", "flattening_from_json", "flattening_named", "flattening_to_json"]
+__all__ = [
+    "FLATTENINGS",
+    "TITLES",
+    "flattening_from_json",
+    "flattening_named",
+    "flattening_to_json",
+]
 
 FLATTENINGS: dict[str, Flattening] = {
     "td-lr": KeepAll(),
@@ -29,6 +35,18 @@ FLATTENINGS: dict[str, Flattening] = {
     "global-inf": GlobalINF(),
     "lr": FlattenAll(),
 }
+TITLES = {
+    "td-lr": "TD-LR",
+    "tlf": "TLF",
+    "blf": "BLF",
+    "mlf": "MLF",
+    "mta": "MTA",
+    "level-inf": "Level-INF",
+    "global-inf": "Global-INF",
+    "lr": "LR",
+    "ecoc": "ECOC",
+}
+"""What people call the methods, in the paper's order; ``ecoc`` is an estimator of its own."""
 _STRATEGIES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (KeepAll, FlattenAll, FlattenLevels, MaxMargin, LevelINF, GlobalINF)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from taxofit.methods import TITLES
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -39,17 +41,6 @@ COLOURS = {
     "global-inf": "#0072b2",
     "lr": "#d55e00",
     "ecoc": "#7a5195",
-}
-NAMES = {
-    "td-lr": "TD-LR",
-    "tlf": "TLF",
-    "blf": "BLF",
-    "mlf": "MLF",
-    "mta": "MTA",
-    "level-inf": "Level-INF",
-    "global-inf": "Global-INF",
-    "lr": "LR",
-    "ecoc": "ECOC",
 }
 
 
@@ -115,7 +106,7 @@ def plot_p_values(results: Results, *, test: str = "sign") -> go.Figure:
     import plotly.graph_objects as go
 
     found = results["significance"]
-    names = [NAMES.get(name, name) for name in found["methods"]]
+    names = [TITLES.get(name, name) for name in found["methods"]]
     values = found[f"{test}_p_values"]
     figure = go.Figure(
         go.Heatmap(
@@ -145,7 +136,7 @@ def plot_level_errors(results: Results) -> go.Figure:
             x=[f"level {level['level']}" for level in levels],
             y=[level["n_misclassified"]["mean"] for level in levels],
             error_y={"array": [level["n_misclassified"]["std"] for level in levels]},
-            name=NAMES[method],
+            name=TITLES[method],
             marker_color=COLOURS[method],
             customdata=[100 * level["error"]["mean"] for level in levels],
             hovertemplate="%{y:.1f} rows wrong so far, %{customdata:.1f} % of this level's",
@@ -173,7 +164,7 @@ def plot_by_class_size(results: Results, *, score: str = "macro_f1") -> go.Figur
                 x=[f"{size} ({cell['n_classes']} classes)" for size, cell in found.items()],
                 y=_percent(cell["mean"] for cell in cells),
                 error_y={"array": _percent(cell["std"] for cell in cells)},
-                name=NAMES[method],
+                name=TITLES[method],
                 marker_color=COLOURS[method],
             )
     named = {"macro_f1": "macro-F1", "hierarchical_f1": "hierarchical F1"}[score]
@@ -220,7 +211,7 @@ def plot_runtimes(results: Results) -> go.Figure:
     )
     for column, (key, scale) in enumerate((("train_seconds", 1), ("predict_seconds", 1000)), 1):
         figure.add_bar(
-            x=[NAMES[method] for method in found],
+            x=[TITLES[method] for method in found],
             y=[scale * cell[key] for cell in found.values()],
             marker_color=[COLOURS[method] for method in found],
             showlegend=False,

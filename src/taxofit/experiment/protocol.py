@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from taxofit.bank.solver import SolverSettings
-from taxofit.methods import FLATTENINGS
+from taxofit.methods import FLATTENINGS, TITLES
 from taxofit.selection import C_GRID
 
 if TYPE_CHECKING:
@@ -14,17 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BASELINES", "METHODS", "TITLES", "Protocol"]
 
-TITLES = {
-    "td-lr": "TD-LR",
-    "tlf": "TLF",
-    "blf": "BLF",
-    "mlf": "MLF",
-    "mta": "MTA",
-    "level-inf": "Level-INF",
-    "global-inf": "Global-INF",
-    "lr": "LR",
-    "ecoc": "ECOC",
-}
 METHODS = tuple(TITLES)
 BASELINES = ("td-lr", "tlf", "blf", "mlf", "mta")
 
