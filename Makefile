@@ -53,7 +53,7 @@ $(PEERS)/.installed: benchmarks/peers/requirements.txt
 	@touch $@
 
 bench: $(VENV)/.test $(PEERS)/.installed ## time the solver against its peers (tens of minutes)
-	$(BIN)/python benchmarks/bank.py naics --peers $(PEERS)/bin/python --out runs/bench
+	$(BIN)/python benchmarks/bank.py naics --hiclass 10 --peers $(PEERS)/bin/python --out runs/bench
 	$(BIN)/python benchmarks/bank.py dmoz-small --peers $(PEERS)/bin/python --out runs/bench
 	$(BIN)/python benchmarks/whole_fit.py --peers $(PEERS)/bin/python
 	$(BIN)/python benchmarks/scaling.py --out runs/bench

@@ -45,8 +45,11 @@ class Problem:
 
     def save_for_peers(self, path):
         lists = [self.positives(node) for node in self.nodes()]
+        labels = np.array([str(label) for label in self.taxonomy.labels])
+        ancestors = self.taxonomy.ancestors(self.row_leaf)[:, 1:]
         np.savez(
             path,
+            levels=np.where(ancestors < 0, "", labels[ancestors]),
             data=self.X.data,
             indices=self.X.indices,
             indptr=self.X.indptr,
