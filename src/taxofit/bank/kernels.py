@@ -133,98 +133,7 @@ class Kernels(Protocol):
         """Return scores as above, and Σ weight_i log(1 + exp(-y_i θ·x_i)) of every column."""
 
 
-class _HostKernels:
-    """What dense and sparse rows have in common where arrays are NumPy's."""
-
-    n_rows: int
-    n_features: int
-    dtype: np.dtype[Any]
-
-    @property
-    def epsilon(self) -> float:
-        return float(np.finfo(self.dtype).eps)
-
-    def problems(self, targets: Targets, cost: Floats) -> tuple[Targets, Array]:
-        return targets, cost.astype(self.dtype)
-
-    def take_problems(self, problems: tuple[Targets, Array], columns: Columns) -> Any:
-        targets, cost = problems
-        return targets.take(columns), cost
-
-    def start(self, weights: Array | None, width: int) -> Array:
-        if weights is None:
-            return np.zeros((self.n_features, width), dtype=self.dtype)
-        return weights.astype(self.dtype, order="C", copy=True)
-
-    def spread(self, weights: Array, chosen: NDArray[np.bool_]) -> Array:
-        return weights * chosen
-
-    def full_weights(self, W: Array, Z: Array, problems: Any) -> Array:  # noqa: ARG002
-        return W
-
-    def take(self, A: Array, columns: Columns) -> Array:
-        if isinstance(A, list):
-            return [A[b] for b in columns]
-        if A is None or columns.size == A.shape[-1]:
-            return A
-        return np.ascontiguousarray(A[..., columns])
-
-    def put(self, A: Array, columns: Columns, B: Array) -> None:
-        A[:, columns] = B
-
-    def vector(self, values: Floats) -> Array:
-        return values
-
-    def to_host(self, vector: Array) -> NDArray[Any]:
-        return vector
-
-    def dots(self, A: Array, B: Array) -> Array:
-        return np.einsum("ij,ij->j", A, B, dtype=np.float64)
-
-    def norms(self, A: Array) -> Array:
-        return np.sqrt(self.dots(A, A))
-
-    def add_scaled(self, A: Array, scale: Array, B: Array) -> Array:
-        return A + scale.astype(self.dtype) * B
-
-    scaled_sum = add_scaled
-
-    def margins(self, W: Array) -> Array:
-        raise NotImplementedError
-
-    def gradient(self, W: Array, slopes: Array) -> Array:
-        raise NotImplementedError
-
-    def gradient_norms_at_zero(self, problems: tuple[Targets, Array]) -> Floats:
-        targets, _ = problems
-        at_zero = np.zeros((self.n_rows, targets.n_problems), dtype=self.dtype)
-        slopes = self.derivatives(at_zero, problems)[1]
-        norms: Floats = self.norms(self.gradient(self.start(None, targets.n_problems), slopes))
-        return norms
-
-    def losses(
-        self, Z: Array, problems: tuple[Targets, Array], *, along: Array, step: Array
-    ) -> Floats:
-        targets, cost = problems
-        at = self.add_scaled(Z, step, along)
-        return loops.losses(at, targets.row_class, targets.table, cost)
-
-    def derivatives(self, Z: Array, problems: tuple[Targets, Array]) -> tuple[Floats, Array, Array]:
-        targets, cost = problems
-        slopes, curvature = np.empty_like(Z), np.empty_like(Z)
-        losses = loops.derivatives(Z, targets.row_class, targets.table, cost, slopes, curvature)
-        return losses, slopes, curvature
-
-    def scores(self, rows: Rows, weights: Array) -> NDArray[Any]:
-        return rows.X @ weights
-
-    def judge(self, rows: Rows, targets: Targets, weights: Array) -> tuple[NDArray[Any], Floats]:
-        scores = self.scores(rows, weights)
-        losses = np.logaddexp(0.0, -targets.signs() * scores.astype(np.float64))
-        return scores, rows.weight @ losses
-
-
-class DenseKernels(_HostKernels):
+class DenseKernels:
     """Float64 rows on BLAS.
 
     Narrow data (CLEF has 80 columns) factorises the Hessian of every column, so that one step of
@@ -272,6 +181,83 @@ class DenseKernels(_HostKernels):
         hessian = dsyrk(1.0, scaled.T)  # upper triangle of Xᵀ D X
         hessian.flat[:: self.n_features + 1] += 1.0
         return cho_factor(hessian, overwrite_a=True, check_finite=False)
+
+    @property
+    def epsilon(self) -> float:
+        return float(np.finfo(self.dtype).eps)
+
+    def problems(self, targets: Targets, cost: Floats) -> tuple[Targets, Array]:
+        return targets, cost.astype(self.dtype)
+
+    def take_problems(self, problems: tuple[Targets, Array], columns: Columns) -> Any:
+        targets, cost = problems
+        return targets.take(columns), cost
+
+    def start(self, weights: Array | None, width: int) -> Array:
+        if weights is None:
+            return np.zeros((self.n_features, width), dtype=self.dtype)
+        return weights.astype(self.dtype, order="C", copy=True)
+
+    def spread(self, weights: Array, chosen: NDArray[np.bool_]) -> Array:
+        return weights * chosen
+
+    def full_weights(self, W: Array, Z: Array, problems: Any) -> Array:  # noqa: ARG002  (all are W)
+        return W
+
+    def take(self, A: Array, columns: Columns) -> Array:
+        if isinstance(A, list):
+            return [A[b] for b in columns]
+        if A is None or columns.size == A.shape[-1]:
+            return A
+        return np.ascontiguousarray(A[..., columns])
+
+    def put(self, A: Array, columns: Columns, B: Array) -> None:
+        A[:, columns] = B
+
+    def vector(self, values: Floats) -> Array:
+        return values
+
+    def to_host(self, vector: Array) -> NDArray[Any]:
+        return vector
+
+    def dots(self, A: Array, B: Array) -> Array:
+        return np.einsum("ij,ij->j", A, B, dtype=np.float64)
+
+    def norms(self, A: Array) -> Array:
+        return np.sqrt(self.dots(A, A))
+
+    def add_scaled(self, A: Array, scale: Array, B: Array) -> Array:
+        return A + scale.astype(self.dtype) * B
+
+    scaled_sum = add_scaled
+
+    def gradient_norms_at_zero(self, problems: tuple[Targets, Array]) -> Floats:
+        targets, _ = problems
+        at_zero = np.zeros((self.n_rows, targets.n_problems), dtype=self.dtype)
+        slopes = self.derivatives(at_zero, problems)[1]
+        norms: Floats = self.norms(self.gradient(self.start(None, targets.n_problems), slopes))
+        return norms
+
+    def losses(
+        self, Z: Array, problems: tuple[Targets, Array], *, along: Array, step: Array
+    ) -> Floats:
+        targets, cost = problems
+        at = self.add_scaled(Z, step, along)
+        return loops.losses(at, targets.row_class, targets.table, cost)
+
+    def derivatives(self, Z: Array, problems: tuple[Targets, Array]) -> tuple[Floats, Array, Array]:
+        targets, cost = problems
+        slopes, curvature = np.empty_like(Z), np.empty_like(Z)
+        losses = loops.derivatives(Z, targets.row_class, targets.table, cost, slopes, curvature)
+        return losses, slopes, curvature
+
+    def scores(self, rows: Rows, weights: Array) -> NDArray[Any]:
+        return rows.X @ weights
+
+    def judge(self, rows: Rows, targets: Targets, weights: Array) -> tuple[NDArray[Any], Floats]:
+        scores = self.scores(rows, weights)
+        losses = np.logaddexp(0.0, -targets.signs() * scores.astype(np.float64))
+        return scores, rows.weight @ losses
 
 
 def kernels_for(rows: Rows, device: Device = "cpu") -> Kernels:
