@@ -369,7 +369,7 @@ class _SparseMatrix:
     def prepare_preconditioner(self, curvature: Tensor) -> Tensor:
         return curvature[:0]
 
-    def precondition(self, R: Tensor, prepared: Tensor) -> Tensor:  # noqa: ARG002
+    def precondition(self, R: Tensor, prepared: Tensor) -> Tensor:  # noqa: ARG002  (none)
         return R
 
 

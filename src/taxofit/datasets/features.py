@@ -161,7 +161,7 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.fit_transform(X, y)
         return self
 
-    def fit_transform(self, X: Any, y: object = None) -> sparse.csr_matrix:  # noqa: ARG002
+    def fit_transform(self, X: Any, y: object = None) -> sparse.csr_matrix:  # noqa: ARG002  (as fit)
         """Fit, and return the training rows without analysing the texts twice."""
         texts = _check_texts(X)
         self.counters_ = self._counters()
