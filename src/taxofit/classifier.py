@@ -26,7 +26,14 @@ from taxofit.flattening import Case, KeepAll
 from taxofit.labels import check_labels, find_leaves, label_array
 from taxofit.methods import flattening_named
 from taxofit.predict.packing import solve_and_pack
-from taxofit.selection import C_GRID, VALIDATION_FRACTION, Selection, Selector, evidence_table
+from taxofit.selection import (
+    C_GRID,
+    VALIDATION_FRACTION,
+    Selection,
+    Selector,
+    Validation,
+    evidence_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,6 +114,9 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Newton steps that the last fit took, over all nodes.
     validation_score_ : float
         Macro-F1 of the choice on the validation rows; NaN where none were needed.
+    validation_ : Validation or None
+        The validation rows and the scores of every node on them, at the chosen C; not saved with
+        the model. None where none were needed.
     encoder_ : transformer or None
     weights_ : NodeWeights
         Packed weights of the nodes of ``taxonomy_``; see :meth:`node_coef`.
@@ -189,7 +199,10 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             device=self.device,
         )
         warm = _WarmStarts(taxonomy.n_nodes)
-        selection = self._select(bank, warm, progress)
+        selection, validation = self._select(bank, warm, progress)
+        self.validation_ = (
+            None if validation is None else replace(validation, rows=used[validation.rows])
+        )
         repaired, kept = taxonomy.without(selection.choice.removed)
         self.weights_, report = solve_and_pack(
             bank,
@@ -224,13 +237,15 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.prune not in ("auto", "none"):
             raise ValueError(f"prune must be 'auto' or 'none', but is {self.prune!r}")
 
-    def _select(self, bank: NodeBank, warm: _WarmStarts, progress: Progress | None) -> Selection:
+    def _select(
+        self, bank: NodeBank, warm: _WarmStarts, progress: Progress | None
+    ) -> tuple[Selection, Validation | None]:
         """Return C and what to remove, from validation rows where they are needed."""
         strategy = flattening_named(self.flattening)
         nothing_removed = KeepAll().choose(Case(bank.taxonomy))
         fallback = Selection(1.0 if self.C == "auto" else float(self.C), nothing_removed)
         if self.C != "auto" and not strategy.needs_evidence:
-            return replace(fallback, choice=strategy.choose(Case(bank.taxonomy)))
+            return replace(fallback, choice=strategy.choose(Case(bank.taxonomy))), None
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
@@ -239,7 +254,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             rows.X, bank.row_leaf, rows.weight, fraction=VALIDATION_FRACTION, seed=int(seed)
         )
         if not held_out.size or not training.size:
-            return fallback  # a single distinct row: nothing can be held out
+            return fallback, None  # a single distinct row: nothing can be held out
         smaller = bank.take(training)
         evidence = gather_evidence(
             smaller,
@@ -249,7 +264,9 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             also=warm.keep,
             progress=_stage(progress, "Validating nodes"),
         )
-        return Selector(smaller, evidence).select(strategy)
+        selector = Selector(smaller, evidence)
+        selection = selector.select(strategy)
+        return selection, selector.validation(held_out, selection)
 
     def _describe(self, bank: NodeBank, selection: Selection) -> None:
         """Set the fitted attributes that tell what happened."""

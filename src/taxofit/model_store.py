@@ -149,6 +149,7 @@ def _restore(folder: Path, manifest: dict[str, Any]) -> TaxonomyClassifier:
     weights = WEIGHT_KINDS[manifest["weights"]].from_arrays(_load(folder, WEIGHTS, manifest))
     weights.check(classifier.taxonomy_, classifier.n_features_in_)
     classifier.weights_ = weights
+    classifier.validation_ = None
     classifier.encoder_ = None
     if "encoder" in manifest:
         classifier.encoder_ = encoder_from_state(

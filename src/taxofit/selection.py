@@ -27,6 +27,7 @@ __all__ = [
     "VALIDATION_FRACTION",
     "Selection",
     "Selector",
+    "Validation",
     "evidence_table",
 ]
 
@@ -54,6 +55,25 @@ class Selection:
     evidence: Evidence | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """The validation rows of a fit and what they said at the chosen C.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (n_held_out,)
+        Where the validation rows stand among those given to fit.
+    classes : ndarray of int32
+        Leaves over which macro-F1 runs, as nodes of the original taxonomy.
+    evidence : Evidence
+        Over these rows, in this order, and the nodes of the original taxonomy.
+    """
+
+    rows: NDArray[np.int64]
+    classes: NDArray[np.int32]
+    evidence: Evidence
+
+
 class Selector:
     """Puts strategies before the same evidence.
 
@@ -68,8 +88,8 @@ class Selector:
     def __init__(self, bank: NodeBank, evidence: Sequence[Evidence]) -> None:
         self.taxonomy = bank.taxonomy
         self.evidence = evidence
-        occurring = np.union1d(bank.row_leaf, evidence[0].row_leaf)
-        self._judges = [Judge(self.taxonomy, e, occurring) for e in evidence]
+        self.classes = np.union1d(bank.row_leaf, evidence[0].row_leaf)
+        self._judges = [Judge(self.taxonomy, e, self.classes) for e in evidence]
         self._difficulty = cache(lambda C: sibling_objectives(bank, C))
 
     def select(self, strategy: Flattening) -> Selection:
@@ -79,6 +99,11 @@ class Selector:
             choice = strategy.choose(Case(self.taxonomy, evidence, judge, self._difficulty))
             candidates.append(Selection(evidence.C, choice, judge(choice.removed), evidence))
         return max(candidates, key=lambda selection: selection.score)
+
+    def validation(self, rows: NDArray[np.int64], selection: Selection) -> Validation:
+        """Return what a selection was judged on: these rows, and the evidence at its C."""
+        evidence = next(e for e in self.evidence if selection.C == e.C)
+        return Validation(rows, self.classes, evidence)
 
 
 def evidence_table(
