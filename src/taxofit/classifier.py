@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -22,10 +24,15 @@ from taxofit.bank.solver import SolverSettings
 from taxofit.bank.split import split_rows
 from taxofit.datasets.features import TextEncoder
 from taxofit.errors import DataError, TaxonomyError
+from taxofit.explanation import explain_steps
 from taxofit.flattening import Case, KeepAll
 from taxofit.labels import check_labels, find_leaves, label_array
 from taxofit.methods import flattening_named
 from taxofit.predict.packing import solve_and_pack
+from taxofit.predict.predictor import Predictor
+from taxofit.predict.pruning import N_TRIALS, Trial
+from taxofit.predict.search import GREEDY, Search
+from taxofit.predictions import Explanation, TopPredictions
 from taxofit.selection import (
     C_GRID,
     VALIDATION_FRACTION,
@@ -50,7 +57,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TaxonomyClassifier"]
 
-PRUNED_SHARE = 0.02
 # Starts for the refit need not be exact: of long weight vectors only the larger entries are kept.
 WARM_SHARE = 0.3
 MAX_KEPT_WHOLE = 2048
@@ -73,6 +79,17 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     C : float or "auto", default "auto"
         Weight of the loss against the regularisation, one for all nodes. ``"auto"`` takes the best
         of 0.001, 0.01, … 1000 on validation rows, by macro-F1 and together with the flattening.
+    search : {"greedy", "beam", "auto"}, default "greedy"
+        How a row finds its leaf. ``"greedy"``, the paper's way, goes to the child of highest score
+        at every step. ``"beam"`` looks for the leaf of highest path score, Σ γ^(distance from the
+        leaf) · log σ(θ·x) over the nodes of its path, so that an error near the root can be made
+        good below; it needs no flattening (``flattening="td-lr"``). ``"auto"`` takes what is better
+        on the validation rows.
+    gamma : float or "auto", default "auto"
+        Of the path score, between 0 (the leaf alone) and 1 (all nodes of the path alike).
+    beam_width : int or "auto", default "auto"
+        Nodes opened at every depth; 0 opens all. ``"auto"`` is the narrowest beam that finds the
+        same leaves on the validation rows.
     encoder : str or transformer, optional
         For texts: ``"words"``, ``"pairs"`` (words and word pairs), ``"chars"`` (words and character
         n-grams), or any transformer of :mod:`taxofit.datasets`. It is fitted on the rows given to
@@ -84,11 +101,12 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     max_iter : int, default 100
         Newton steps for a node before it is reported as not converged.
     prune : "auto" or "none", default "auto"
-        For sparse data, leave out weights too small to matter: of each node those below 2 % of its
-        root mean square weight, so that no score changes by more than 0.02 · ‖θ‖ · ‖x‖. ``"none"``
+        For sparse data, leave out weights that change no prediction that matters: as many as leave
+        99.95 % of the validation rows at their leaf; see :mod:`taxofit.predict.pruning`. ``"none"``
         keeps all.
     n_jobs : int, optional
-        Threads for sparse data; all cores by default. Results do not depend on it.
+        Threads for sparse data, in fitting and prediction; all cores by default. Results do not
+        depend on it.
     device : {"auto", "cpu", "cuda"}, default "auto"
         Where nodes are solved. ``"auto"`` is a GPU if torch sees one (the extra ``taxofit[gpu]``),
         else the CPU. Prediction is on the CPU.
@@ -117,6 +135,10 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     validation_ : Validation or None
         The validation rows and the scores of every node on them, at the chosen C; not saved with
         the model. None where none were needed.
+    search_ : Search
+        How leaves are found: kind, γ and width.
+    calibration_ : Calibration
+        How path scores become probabilities.
     encoder_ : transformer or None
     weights_ : NodeWeights
         Packed weights of the nodes of ``taxonomy_``; see :meth:`node_coef`.
@@ -140,6 +162,9 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         flattening: str | Flattening = "global-inf",
         C: float | Literal["auto"] = "auto",
+        search: Literal["greedy", "beam", "auto"] = "greedy",
+        gamma: float | Literal["auto"] = "auto",
+        beam_width: int | Literal["auto"] = "auto",
         encoder: Any = None,
         fit_intercept: bool = True,
         tol: float = 1e-4,
@@ -152,6 +177,9 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.taxonomy = taxonomy
         self.flattening = flattening
         self.C = C
+        self.search = search
+        self.gamma = gamma
+        self.beam_width = beam_width
         self.encoder = encoder
         self.fit_intercept = fit_intercept
         self.tol = tol
@@ -200,9 +228,6 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         warm = _WarmStarts(taxonomy.n_nodes)
         selection, validation = self._select(bank, warm, progress)
-        self.validation_ = (
-            None if validation is None else replace(validation, rows=used[validation.rows])
-        )
         repaired, kept = taxonomy.without(selection.choice.removed)
         self.weights_, report = solve_and_pack(
             bank,
@@ -210,11 +235,17 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             repaired,
             kept,
             has_intercept=self.fit_intercept,
-            pruned_share=PRUNED_SHARE if self.prune == "auto" else 0.0,
+            prunes=self.prune == "auto",
+            search=selection.search,
+            trial=self._trial(bank, validation, kept),
             start=warm.at(selection.C),
             progress=_stage(progress, "Fitting nodes"),
         )
+        if validation is not None:
+            validation = replace(validation, rows=used[validation.rows])
+        self.validation_ = validation
         self.n_iter_ = report.n_iterations
+        self.search_, self.calibration_ = selection.search, selection.calibration
         self.taxonomy_ = repaired
         self._describe(bank, selection)
         return self
@@ -227,13 +258,28 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 self.encoder_.fit(X)
         if self.encoder_ is not None:
             X = self.encoder_.transform(X)
+        if not fit and self._is_plain(X):
+            return X
         return validate_data(
             self, X, reset=fit, accept_sparse="csr", dtype=[np.float64, np.float32]
+        )
+
+    def _is_plain(self, X: Any) -> bool:
+        """Tell whether rows are as the loops want them; scikit-learn's checks take 100 µs."""
+        return (
+            sparse.issparse(X)
+            and X.format == "csr"
+            and X.dtype.kind == "f"
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")
+            and bool(np.isfinite(X.data).all())
         )
 
     def _check_parameters(self) -> None:
         if self.C != "auto" and not (isinstance(self.C, (int, float)) and self.C > 0):
             raise ValueError(f"C must be a positive number or 'auto', but is {self.C!r}")
+        if self.search not in ("greedy", "beam", "auto"):
+            raise ValueError(f"search must be 'greedy', 'beam' or 'auto', but is {self.search!r}")
         if self.prune not in ("auto", "none"):
             raise ValueError(f"prune must be 'auto' or 'none', but is {self.prune!r}")
 
@@ -243,8 +289,13 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return C and what to remove, from validation rows where they are needed."""
         strategy = flattening_named(self.flattening)
         nothing_removed = KeepAll().choose(Case(bank.taxonomy))
-        fallback = Selection(1.0 if self.C == "auto" else float(self.C), nothing_removed)
-        if self.C != "auto" and not strategy.needs_evidence:
+        fallback = Selection(
+            1.0 if self.C == "auto" else float(self.C), nothing_removed, search=self._given_search()
+        )
+        has_open_choice = self.search == "auto" or (
+            self.search == "beam" and "auto" in (self.gamma, self.beam_width)
+        )
+        if self.C != "auto" and not strategy.needs_evidence and not has_open_choice:
             return replace(fallback, choice=strategy.choose(Case(bank.taxonomy))), None
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
@@ -265,8 +316,33 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             progress=_stage(progress, "Validating nodes"),
         )
         selector = Selector(smaller, evidence)
-        selection = selector.select(strategy)
+        selection = selector.calibrate(self._best(selector, strategy))
         return selection, selector.validation(held_out, selection)
+
+    def _best(self, selector: Selector, strategy: Flattening) -> Selection:
+        """Return the best selection for the search that was asked for."""
+        if self.search == "greedy":
+            return selector.select(strategy)
+        beam = selector.select_beam(strategy, gamma=self.gamma, width=self.beam_width)
+        if self.search == "beam":
+            return beam
+        greedy = selector.select(strategy)
+        return beam if beam.score > greedy.score else greedy
+
+    def _given_search(self) -> Search:
+        """Return the search as far as it is given; without validation rows, walks are greedy."""
+        if self.search != "beam":
+            return GREEDY
+        gamma = 1.0 if self.gamma == "auto" else self.gamma
+        return Search("beam", gamma, 0 if self.beam_width == "auto" else self.beam_width)
+
+    def _trial(self, bank: NodeBank, validation: Validation | None, kept: IntArray) -> Trial | None:
+        """Return what pruning is tried on: validation rows and their scores at the kept nodes."""
+        if validation is None or not bank.rows.is_sparse:
+            return None
+        rows = validation.rows[:N_TRIALS]
+        X = bank.rows.X[rows][:, : self.n_features_in_]
+        return Trial(X, validation.evidence.scores[:N_TRIALS][:, kept])
 
     def _describe(self, bank: NodeBank, selection: Selection) -> None:
         """Set the fitted attributes that tell what happened."""
@@ -281,27 +357,124 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _set_classes(self) -> None:
         """Set the predictable labels; also after loading."""
-        leaves = self.taxonomy_.leaf_order
-        known = leaves[np.isfinite(self.weights_.intercept[leaves])]
-        self.classes_ = label_array([self.taxonomy_.labels[leaf] for leaf in known])
-        self._class_of_node = np.full(self.taxonomy_.n_nodes, -1)
-        self._class_of_node[known] = np.arange(known.size)
+        self._predictor = Predictor(self.weights_, self.taxonomy_, self.search_, self.calibration_)
+        leaves = self._predictor.leaves.tolist()
+        self.classes_ = label_array([self.taxonomy_.labels[leaf] for leaf in leaves])
 
     # ------------------------------------------------------------------ using
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label of the leaf that each row reaches, shape (n_rows,)."""
-        return self.predict_with_score(X)[0]
+    def predict(self, X: Any, *, min_confidence: float | None = None) -> NDArray[Any]:
+        """Return the label of the leaf that each row reaches, shape (n_rows,).
+
+        Parameters
+        ----------
+        X : as in :meth:`fit`
+        min_confidence : float, optional
+            Between 0 and 1. A row whose leaf is less probable than this gets the label of the
+            nearest node above it that is probable enough, in the repaired taxonomy: at worst the
+            root's.
+        """
+        if min_confidence is None:
+            return self.predict_with_score(X)[0]
+        if not 0 <= min_confidence <= 1:
+            raise ValueError(f"min_confidence must be between 0 and 1, but is {min_confidence!r}")
+        X = self._ready(X)
+        nodes = self._predictor.find_sure(X, min_confidence, self._n_threads)
+        return label_array([self.taxonomy_.labels[node] for node in nodes.tolist()])
 
     def predict_with_score(self, X: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return labels and how sure the leaf's own model is: σ(θ·x), between 0 and 1."""
-        reached, score = self._walk(X)
-        confidence = np.exp(-np.logaddexp(0.0, -score.astype(np.float64)))
-        return self.classes_[self._class_of_node[reached]], confidence
+        """Return labels, and how sure the search is of each, between 0 and 1.
 
-    def _walk(self, X: Any) -> tuple[IntArray, NDArray[Any]]:
+        That is the share of validation rows with such a path score that were right, as fitted in
+        ``calibration_``; where there were no validation rows, the leaf's own σ(θ·x). Unlike
+        :meth:`predict_proba` it needs no look at other leaves.
+        """
+        X = self._ready(X)
+        reached, totals = self._predictor.find(X, self._n_threads)
+        return self._labels_of(reached), self.calibration_.confidence(totals)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of every class, shape (n_rows, n_classes), in ``classes_`` order.
+
+        A softmax of path scores, calibrated on the validation rows. A greedy walk need not end at
+        the most probable class; beam search does, as far as its beam is wide enough.
+        """
+        X = self._ready(X)
+        return self._predictor.probabilities(X, self._n_threads)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return β · (path score) of every class, shape (n_rows, n_classes).
+
+        Of two classes, the second's less the first's, shape (n_rows,), as scikit-learn has it.
+        """
+        X = self._ready(X)
+        totals = self.calibration_.beta * self._predictor.totals(X, self._n_threads)
+        return totals[:, 1] - totals[:, 0] if self.classes_.size == 2 else totals
+
+    def predict_topk(self, X: Any, k: int = 5) -> TopPredictions:
+        """Return the k most probable leaves of every row, with probabilities and paths.
+
+        Examples
+        --------
+        >>> from taxofit import Taxonomy, TaxonomyClassifier
+        >>> t = Taxonomy.from_paths([("animal", "cat"), ("animal", "dog"), ("plant", "oak")])
+        >>> clf = TaxonomyClassifier(t, flattening="td-lr", C=10.0)
+        >>> clf = clf.fit([[0.0, 1.0], [2.0, 0.0], [3.0, 3.0]], ["cat", "dog", "oak"])
+        >>> best = clf.predict_topk([[0.0, 1.1]], k=2)
+        >>> best.labels.tolist(), best.paths[0, 0]
+        ([['cat', 'dog']], ('animal', 'cat'))
+        """
+        if k < 1:
+            raise ValueError(f"k must be at least 1, but is {k!r}")
+        X, k = self._ready(X), min(k, self.classes_.size)
+        best, probability = self._predictor.top(X, k, self._n_threads)
+        paths = np.empty(self.classes_.size, dtype=object)
+        paths[:] = [self.original_taxonomy_.path_of(label) for label in self.classes_.tolist()]
+        return TopPredictions(self.classes_[best], probability, paths[best])
+
+    def explain(self, x: Any, *, n_candidates: int = 5, n_features: int = 10) -> Explanation:
+        """Return why one row ends where it does: candidates and deciding features at every step.
+
+        Parameters
+        ----------
+        x : a text, a row of numbers, or rows of which there is one
+        n_candidates : int
+            Children shown at every step, those of highest score.
+        n_features : int
+            Features shown for each of them, those that weigh most against its strongest rival.
+        """
+        X = self._ready(_one_row(x))
+        if X.shape[0] != 1:
+            raise DataError(f"explain takes one row, but got {X.shape[0]}; pass them one by one")
+        steps = explain_steps(
+            X,
+            self._predictor,
+            self._feature_namer(),
+            n_candidates=n_candidates,
+            n_features=n_features,
+        )
+        label = steps[-1].label
+        probability = next(c.probability for c in steps[-1].candidates if c.label == label)
+        return Explanation(label, self.original_taxonomy_.path_of(label), probability, steps)
+
+    def _ready(self, X: Any) -> Any:
         check_is_fitted(self, "weights_")
-        return self.weights_.walk(self._encode(X), self.taxonomy_)
+        return self._encode(X)
+
+    @property
+    def _n_threads(self) -> int:
+        return self.n_jobs if self.n_jobs and self.n_jobs > 0 else os.cpu_count() or 1
+
+    def _labels_of(self, leaves: IntArray) -> NDArray[Any]:
+        return self.classes_[self._predictor.place_of[leaves]]
+
+    def _feature_namer(self) -> Callable[[int], str]:
+        """Return what names a feature: by the encoder, the columns, or its number."""
+        if hasattr(self.encoder_, "get_feature_names_out"):
+            names = self.encoder_.get_feature_names_out()
+        else:
+            names = getattr(self, "feature_names_in_", None)
+        return (lambda feature: f"x{feature}") if names is None else lambda k: str(names[k])
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the share of rows whose leaf is found; labels not in the taxonomy are errors."""
@@ -363,6 +536,16 @@ def _new_encoder(encoder: Any) -> Any:
     if isinstance(encoder, str):
         return TextEncoder(features=encoder)  # type: ignore[arg-type]
     return None if encoder is None else clone(encoder)
+
+
+def _one_row(x: Any) -> Any:
+    """Return a single text or row as the one of several."""
+    if isinstance(x, str):
+        return [x]
+    if isinstance(x, (list, tuple, np.ndarray)) and np.ndim(x) == 1:
+        is_text = len(x) > 0 and isinstance(x[0], str)
+        return x if is_text else np.asarray(x)[None, :]
+    return x
 
 
 def _stage(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:

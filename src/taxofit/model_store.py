@@ -3,6 +3,11 @@
 ``manifest.json`` holds the format's version, settings, taxonomy, evidence and checksums;
 ``weights.safetensors`` the packed weights; ``encoder.safetensors`` the arrays of a text encoder,
 where the model has one. File names are fixed here, never read from a manifest.
+
+Arrays are memory-mapped: loading reads little, and prediction reads the pages it needs. Checksums
+are verified for files up to :data:`MAX_HASHED_BYTES`; larger ones, which would have to be read
+whole, when ``load_model(folder, verify=True)`` asks for it. Without that a changed file may predict
+nonsense, but no more: all that loops use as places is checked where it is used.
 """
 
 from __future__ import annotations
@@ -15,16 +20,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 from taxofit._version import __version__
 from taxofit.classifier import TaxonomyClassifier
 from taxofit.datasets.features import encoder_from_state
 from taxofit.errors import ModelError, TaxofitError
 from taxofit.methods import flattening_from_json, flattening_to_json
-from taxofit.predict.weights import DenseWeights, PackedWeights
+from taxofit.predict.calibration import Calibration
+from taxofit.predict.dense_weights import DenseWeights
+from taxofit.predict.packed_weights import PackedWeights
+from taxofit.predict.search import Search
 from taxofit.taxonomy import Taxonomy
+from taxofit.tensor_file import map_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,11 +43,12 @@ if TYPE_CHECKING:
 __all__ = ["load_model", "read_manifest", "save_model"]
 
 FORMAT = "taxofit-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
 ENCODER = "encoder.safetensors"
 MAX_MANIFEST_BYTES = 1 << 30
+MAX_HASHED_BYTES = 1 << 28
 WEIGHT_KINDS = {kind.kind: kind for kind in (DenseWeights, PackedWeights)}
 
 
@@ -69,6 +78,8 @@ def save_model(
             "C": classifier.C_,
             "psi": _finite(classifier.psi_),
             "validation_score": _finite(classifier.validation_score_),
+            "search": classifier.search_.to_json(),
+            "calibration": classifier.calibration_.to_json(),
             "n_features_in": int(classifier.n_features_in_),
             "feature_names_in": getattr(classifier, "feature_names_in_", np.array([])).tolist(),
         },
@@ -83,12 +94,19 @@ def save_model(
     _write_folder(folder, manifest, files)
 
 
-def load_model(folder: str | Path) -> TaxonomyClassifier:
-    """Return the classifier that was saved in a folder; a ModelError says what is wrong with it."""
+def load_model(folder: str | Path, *, verify: bool | None = None) -> TaxonomyClassifier:
+    """Return the classifier that was saved in a folder; a ModelError says what is wrong with it.
+
+    Parameters
+    ----------
+    folder : path
+    verify : bool, optional
+        Whether to hold every file against its checksum; by default those up to 256 MiB.
+    """
     folder = Path(folder)
     manifest = read_manifest(folder)
     try:
-        return _restore(folder, manifest)
+        return _restore(folder, manifest, verify=verify)
     except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
         raise ModelError(
             f"{folder / MANIFEST} is damaged: {type(error).__name__} {error}; save the model again"
@@ -123,10 +141,15 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
             f"{version}; this is taxofit {__version__}, which reads formats up to "
             f"{FORMAT_VERSION}: upgrade it"
         )
+    if version < FORMAT_VERSION:
+        raise ModelError(
+            f"{folder} was written by taxofit {manifest.get('taxofit_version')} in format "
+            f"{version}, which is no longer read; fit the model again"
+        )
     return manifest
 
 
-def _restore(folder: Path, manifest: dict[str, Any]) -> TaxonomyClassifier:
+def _restore(folder: Path, manifest: dict[str, Any], *, verify: bool | None) -> TaxonomyClassifier:
     original = _taxonomy_from_json(manifest["taxonomy"])
     removed = np.zeros(original.n_nodes, dtype=bool)
     removed[np.asarray(manifest["removed"], dtype=np.int64)] = True
@@ -142,18 +165,22 @@ def _restore(folder: Path, manifest: dict[str, Any]) -> TaxonomyClassifier:
         classifier.psi_ = tuple(np.inf if psi is None else psi for psi in classifier.psi_)
     score = fitted["validation_score"]
     classifier.validation_score_ = float("nan") if score is None else float(score)
+    classifier.search_ = Search(**fitted["search"])
+    classifier.calibration_ = Calibration(**fitted["calibration"])
     classifier.n_features_in_ = int(fitted["n_features_in"])
     if fitted["feature_names_in"]:
         classifier.feature_names_in_ = np.asarray(fitted["feature_names_in"], dtype=object)
     classifier.evidence_ = _frame_from_json(manifest["evidence"])
-    weights = WEIGHT_KINDS[manifest["weights"]].from_arrays(_load(folder, WEIGHTS, manifest))
+    weights = WEIGHT_KINDS[manifest["weights"]].from_arrays(
+        _load(folder, WEIGHTS, manifest, verify=verify)
+    )
     weights.check(classifier.taxonomy_, classifier.n_features_in_)
     classifier.weights_ = weights
     classifier.validation_ = None
     classifier.encoder_ = None
     if "encoder" in manifest:
         classifier.encoder_ = encoder_from_state(
-            manifest["encoder"], _load(folder, ENCODER, manifest)
+            manifest["encoder"], _load(folder, ENCODER, manifest, verify=verify)
         )
     classifier._set_classes()  # noqa: SLF001  (the other half of fitting, kept in one place)
     return classifier
@@ -205,18 +232,24 @@ def _write_folder(
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _load(folder: Path, name: str, manifest: dict[str, Any]) -> dict[str, NDArray[Any]]:
+def _load(
+    folder: Path, name: str, manifest: dict[str, Any], *, verify: bool | None
+) -> dict[str, NDArray[Any]]:
     path = folder / name
-    try:
-        if _fingerprint(path) != manifest["files"][name]:
-            raise ModelError(
-                f"{path} is damaged or was changed: it does not match its checksum in {MANIFEST}"
-            )
-        return load_file(path)
-    except FileNotFoundError:
-        raise ModelError(f"{folder} is incomplete: {name} is missing") from None
-    except SafetensorError as error:
-        raise ModelError(f"{path} is damaged: {error}") from error
+    expected = manifest["files"][name]
+    if not path.is_file():
+        raise ModelError(f"{folder} is incomplete: {name} is missing")
+    size = path.stat().st_size
+    if size != expected["bytes"]:
+        raise ModelError(
+            f"{path} is damaged: it has {size} bytes, but was written with {expected['bytes']}"
+        )
+    hashes = size <= MAX_HASHED_BYTES if verify is None else verify
+    if hashes and _fingerprint(path) != expected:
+        raise ModelError(
+            f"{path} is damaged or was changed: it does not match its checksum in {MANIFEST}"
+        )
+    return map_tensors(path)
 
 
 def _fingerprint(path: Path) -> dict[str, Any]:

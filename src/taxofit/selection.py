@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from taxofit.bank.siblings import sibling_objectives
 from taxofit.flattening import Case, Choice, Judge
+from taxofit.predict.calibration import UNCALIBRATED, Calibration
+from taxofit.predict.search import GREEDY, Search, find_in_scores
+from taxofit.predict.walk import walk_scores
+from taxofit.search_choice import PathJudge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,12 +51,17 @@ class Selection:
         Validation macro-F1 of the choice; NaN where nothing had to be validated.
     evidence : Evidence or None
         At this C.
+    search : Search
+        How leaves are found.
+    calibration : Calibration
     """
 
     C: float
     choice: Choice
     score: float = float("nan")
     evidence: Evidence | None = None
+    search: Search = GREEDY
+    calibration: Calibration = UNCALIBRATED
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +102,59 @@ class Selector:
         self._difficulty = cache(lambda C: sibling_objectives(bank, C))
 
     def select(self, strategy: Flattening) -> Selection:
-        """Return the best C and flattening; of equal scores the smaller C, then fewer removals."""
+        """Return the best C and flattening for greedy walks; of equal scores the smaller C."""
+        return max(self._candidates(strategy), key=lambda selection: selection.score)
+
+    def select_beam(
+        self,
+        strategy: Flattening,
+        *,
+        gamma: float | Literal["auto"] = "auto",
+        width: int | Literal["auto"] = "auto",
+    ) -> Selection:
+        """Return the best C, flattening and beam search.
+
+        The nodes to remove are those that greedy walks are better without; then C and γ are chosen
+        together by macro-F1 of the path score, averaged over neighbouring γ, and last the narrowest
+        beam that finds the same leaves.
+        """
+        judged = []
+        for candidate in self._candidates(strategy):
+            judge = self._path_judge(candidate)
+            if gamma == "auto":
+                best, score = judge.best_gamma()
+            else:
+                best, score = gamma, judge.score(Search("beam", gamma))
+            judged.append((score, best, judge, candidate))
+        score, best, judge, selection = max(judged, key=lambda found: found[0])
+        chosen = Search("beam", best, judge.narrowest(best) if width == "auto" else width)
+        return replace(selection, score=judge.score(chosen), search=chosen)
+
+    def calibrate(self, selection: Selection) -> Selection:
+        """Return a selection with probabilities fitted to the validation rows.
+
+        Beam search has its γ; that of greedy walks is the one of highest likelihood.
+        """
+        judge, search = self._path_judge(selection), selection.search
+        if search.kind == "greedy":
+            search = replace(search, gamma=judge.most_likely_gamma())
+            reached = walk_scores(judge.logs, judge.taxonomy)
+        else:
+            reached = find_in_scores(judge.logs, judge.taxonomy, search)[0][:, 0]
+        calibration = judge.calibrate(search.gamma, reached)
+        return replace(selection, search=search, calibration=calibration)
+
+    def _candidates(self, strategy: Flattening) -> list[Selection]:
+        """Return what the strategy chooses at every C, smallest first."""
         candidates = []
         for evidence, judge in zip(self.evidence, self._judges, strict=True):
             choice = strategy.choose(Case(self.taxonomy, evidence, judge, self._difficulty))
             candidates.append(Selection(evidence.C, choice, judge(choice.removed), evidence))
-        return max(candidates, key=lambda selection: selection.score)
+        return candidates
+
+    def _path_judge(self, selection: Selection) -> PathJudge:
+        evidence = next(e for e in self.evidence if selection.C == e.C)
+        return PathJudge.on(evidence, self.taxonomy, selection.choice.removed, self.classes)
 
     def validation(self, rows: NDArray[np.int64], selection: Selection) -> Validation:
         """Return what a selection was judged on: these rows, and the evidence at its C."""

@@ -1,14 +1,59 @@
-"""Numba loops that walk rows down a taxonomy; free functions over plain arrays."""
+"""Numba loops that walk rows down a taxonomy; free functions over plain arrays.
+
+Every row is worked on by itself and in an order of its own, so that a prediction never depends on
+the rows beside it or on the number of threads. A *path score* adds up log σ(score) from the top,
+what came before being multiplied by γ at every step; see :mod:`taxofit.predict.search`.
+
+Weights arrive as the tuple that :meth:`taxofit.predict.packed_weights.PackedWeights.tables` gives.
+They may come from a file, so whatever is used as a place in an array is held against its size.
+"""
 
 from __future__ import annotations
+
+import math
 
 import numba
 import numpy as np
 
-__all__ = ["walk_dense", "walk_packed", "walk_scores"]
+__all__ = [
+    "beam_packed",
+    "beam_scores",
+    "log_sigmoids",
+    "path_scores",
+    "score_packed",
+    "walk_packed",
+    "walk_scores",
+]
 
 _compiled = numba.njit(cache=True, nogil=True)
-_compiled_reordering = numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+
+
+@_compiled
+def _log_sigmoid(score):
+    """Return log σ(score) without overflow."""
+    if score >= 0:
+        return -math.log1p(math.exp(-score))
+    return score - math.log1p(math.exp(score))
+
+
+@_compiled
+def _enter(nodes, totals, n_listed, node, total):
+    """Put a node into a list of the best, highest first; return how many there are now."""
+    place = n_listed
+    while place > 0 and total > totals[place - 1]:
+        place -= 1
+    if place == nodes.size or total == -np.inf:
+        return n_listed
+    last = min(n_listed, nodes.size - 1)
+    for k in range(last, place, -1):
+        nodes[k] = nodes[k - 1]
+        totals[k] = totals[k - 1]
+    nodes[place] = node
+    totals[place] = total
+    return last + 1
+
+
+# ---------------------------------------------------------------------- scores in a matrix
 
 
 @_compiled
@@ -27,58 +72,192 @@ def walk_scores(scores, first_child, column, reached):
         reached[i] = node
 
 
-@_compiled_reordering
-def _dot(a, b):
-    total = 0.0
-    for k in range(a.size):
-        total += a[k] * b[k]
-    return total
+@_compiled
+def log_sigmoids(scores, logs):
+    """Fill ``logs`` with log σ of every score."""
+    for i in range(scores.shape[0]):
+        for k in range(scores.shape[1]):
+            logs[i, k] = _log_sigmoid(scores[i, k])
 
 
 @_compiled
-def walk_dense(X, matrix, intercept, first_child, reached, score):
-    """As above, with scores computed on the way from dense weights, shape (n_nodes, n_features)."""
-    for i in range(X.shape[0]):
-        node = 0
-        highest = -np.inf
-        while first_child[node] < first_child[node + 1]:
-            best = first_child[node]
-            highest = -np.inf
-            for child in range(first_child[node], first_child[node + 1]):
-                if intercept[child] > -np.inf:
-                    value = _dot(X[i], matrix[child]) + intercept[child]
-                    if value > highest:
-                        highest = value
-                        best = child
-            node = best
-        reached[i] = node
-        score[i] = highest
+def path_scores(logs, parent, column, gamma, totals):
+    """Fill ``totals``, shape (n_rows, n_nodes), with the path score of every node."""
+    for i in range(logs.shape[0]):
+        totals[i, 0] = 0.0
+        for node in range(1, parent.size):
+            totals[i, node] = logs[i, column[node]] + gamma * totals[i, parent[node]]
 
 
 @_compiled
-def walk_packed(rows, packed, intercept, first_child, reached, score):
-    """As above, with packed weights; see :class:`taxofit.predict.weights.PackedWeights`."""
+def beam_scores(logs, first_child, column, gamma, width, reached, totals):
+    """Fill in the leaves of highest path score, best first, with log σ from a matrix.
+
+    At every depth the ``width`` best internal nodes are opened.
+    """
+    nodes, next_nodes = np.empty(width, np.int32), np.empty(width, np.int32)
+    sums, next_sums = np.empty(width), np.empty(width)
+    for i in range(logs.shape[0]):
+        reached[i, :] = -1
+        totals[i, :] = -np.inf
+        n_found = 0
+        nodes[0], sums[0], n_open = 0, 0.0, 1
+        while n_open > 0:
+            n_next = 0
+            for k in range(n_open):
+                for child in range(first_child[nodes[k]], first_child[nodes[k] + 1]):
+                    total = logs[i, column[child]] + gamma * sums[k]
+                    if first_child[child] == first_child[child + 1]:
+                        n_found = _enter(reached[i], totals[i], n_found, child, total)
+                    else:
+                        n_next = _enter(next_nodes, next_sums, n_next, child, total)
+            nodes, next_nodes = next_nodes, nodes
+            sums, next_sums = next_sums, sums
+            n_open = n_next
+
+
+# ---------------------------------------------------------------------- packed weights
+
+
+@_compiled
+def _find(parent, first, stop, node):
+    """Return where a node stands among ascending parents, or where it would."""
+    while first < stop:
+        middle = (first + stop) >> 1
+        if parent[middle] < node:
+            first = middle + 1
+        else:
+            stop = middle
+    return first
+
+
+@_compiled
+def _score_children(rows, i, tables, node, own_score, scores):
+    """Fill ``scores`` with those of a node's children for row i; return how many there are."""
     indptr, indices, data = rows
-    block_start, feature, entry_start, child_offset, value = packed
-    totals = np.empty(np.max(first_child[1:] - first_child[:-1]), dtype=np.float32)
+    pair_start, weight_start, parent, offset, child, value = tables[:6]
+    scale, intercept, first_child, is_repeated = tables[6:]
+    first = first_child[node]
+    n_children = first_child[node + 1] - first
+    if is_repeated[node]:
+        for c in range(n_children):
+            scores[c] = own_score if intercept[first + c] > -np.inf else -np.inf
+        return n_children
+    scores[: n_children + 1] = 0.0
+    for k in range(indptr[i], indptr[i + 1]):
+        feature = indices[k]
+        stop = pair_start[feature + 1]
+        pair = _find(parent, pair_start[feature], stop, node)
+        if pair < stop and parent[pair] == node:
+            e = weight_start[feature] + offset[pair]
+            last = weight_start[feature + 1]
+            if pair + 1 < stop:
+                last = min(last, weight_start[feature] + offset[pair + 1])
+            while e < last:
+                if child[e] <= n_children:
+                    scores[child[e]] += data[k] * value[e]
+                e += 1
+    shared = scores[n_children]
+    for c in range(n_children):
+        scores[c] = (scores[c] + shared) * scale[node] + intercept[first + c]
+    return n_children
+
+
+@_compiled
+def _most_children(first_child):
+    most = 0
+    for node in range(first_child.size - 1):
+        most = max(most, first_child[node + 1] - first_child[node])
+    return most
+
+
+@_compiled
+def walk_packed(rows, tables, gamma, reached, totals):
+    """Follow the highest score from the root; fill in the leaf and its path score."""
+    first_child = tables[8]
+    scores = np.empty(_most_children(first_child) + 1)
     for i in range(reached.size):
-        node = 0
-        highest = np.float32(-np.inf)
+        node, own_score, total = 0, 0.0, 0.0
         while first_child[node] < first_child[node + 1]:
-            first, stop = first_child[node], first_child[node + 1]
-            totals[: stop - first] = intercept[first:stop]
-            listed = feature[block_start[node] : block_start[node + 1]]
-            for k in range(indptr[i], indptr[i + 1]):
-                place = np.searchsorted(listed, indices[k])
-                if place < listed.size and listed[place] == indices[k]:
-                    entry = block_start[node] + place
-                    for e in range(entry_start[entry], entry_start[entry + 1]):
-                        totals[child_offset[e]] += data[k] * value[e]
+            n_children = _score_children(rows, i, tables, node, own_score, scores)
             best = 0
-            for c in range(1, stop - first):
-                if totals[c] > totals[best]:
+            for c in range(1, n_children):
+                if scores[c] > scores[best]:
                     best = c
-            highest = totals[best]
-            node = first + best
+            own_score = scores[best]
+            total = _log_sigmoid(own_score) + gamma * total
+            node = first_child[node] + best
         reached[i] = node
-        score[i] = highest
+        totals[i] = total
+
+
+@_compiled
+def beam_packed(rows, tables, gamma, width, reached, totals):
+    """Fill in the leaves of highest path score, best first, as :func:`beam_scores` does."""
+    first_child = tables[8]
+    scores = np.empty(_most_children(first_child) + 1)
+    own_scores = np.zeros(first_child.size)
+    nodes, next_nodes = np.empty(width, np.int32), np.empty(width, np.int32)
+    sums, next_sums = np.empty(width), np.empty(width)
+    for i in range(reached.shape[0]):
+        reached[i, :] = -1
+        totals[i, :] = -np.inf
+        n_found = 0
+        nodes[0], sums[0], n_open = 0, 0.0, 1
+        while n_open > 0:
+            n_next = 0
+            for k in range(n_open):
+                node = nodes[k]
+                n_children = _score_children(rows, i, tables, node, own_scores[node], scores)
+                for c in range(n_children):
+                    child = first_child[node] + c
+                    total = _log_sigmoid(scores[c]) + gamma * sums[k]
+                    if first_child[child] == first_child[child + 1]:
+                        n_found = _enter(reached[i], totals[i], n_found, child, total)
+                    else:
+                        own_scores[child] = scores[c]
+                        n_next = _enter(next_nodes, next_sums, n_next, child, total)
+            nodes, next_nodes = next_nodes, nodes
+            sums, next_sums = next_sums, sums
+            n_open = n_next
+
+
+@_compiled
+def score_packed(rows, tables, parent_of, scores):
+    """Fill ``scores``, shape (n_rows, n_nodes), with θ·x at every node; 0 at the root."""
+    indptr, indices, data = rows
+    pair_start, weight_start, parent, offset, child, value = tables[:6]
+    scale, intercept, first_child, is_repeated = tables[6:]
+    n_nodes = parent_of.size
+    sums, shared = np.empty(n_nodes), np.empty(n_nodes)
+    for i in range(scores.shape[0]):
+        sums[:] = 0.0
+        shared[:] = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            feature = indices[k]
+            stop = pair_start[feature + 1]
+            for pair in range(pair_start[feature], stop):
+                node = parent[pair]
+                if node >= n_nodes:
+                    continue
+                first = first_child[node]
+                n_children = first_child[node + 1] - first
+                e = weight_start[feature] + offset[pair]
+                last = weight_start[feature + 1]
+                if pair + 1 < stop:
+                    last = min(last, weight_start[feature] + offset[pair + 1])
+                while e < last:
+                    if child[e] < n_children:
+                        sums[first + child[e]] += data[k] * value[e]
+                    elif child[e] == n_children:
+                        shared[node] += data[k] * value[e]
+                    e += 1
+        scores[i, 0] = 0.0
+        for node in range(1, n_nodes):
+            above = parent_of[node]
+            if intercept[node] == -np.inf:
+                scores[i, node] = -np.inf
+            elif is_repeated[above]:
+                scores[i, node] = scores[i, above]
+            else:
+                scores[i, node] = (sums[node] + shared[above]) * scale[above] + intercept[node]

@@ -8,7 +8,9 @@ import numpy as np
 
 from taxofit.bank.columns import ColumnStore
 from taxofit.bank.evidence import nodes_with_rows
-from taxofit.predict.weights import DenseWeights, PackedWeights
+from taxofit.predict.dense_weights import DenseWeights
+from taxofit.predict.packed_weights import PackedWeights
+from taxofit.predict.pruning import Sightings, pack_pruned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,12 +19,17 @@ if TYPE_CHECKING:
 
     from taxofit.bank.node_bank import BankReport, NodeBank, Progress
     from taxofit.bank.solver import BlockSolution
+    from taxofit.predict.pruning import Trial
+    from taxofit.predict.search import Search
     from taxofit.predict.weights import NodeWeights
     from taxofit.taxonomy import Taxonomy
 
     IntArray = NDArray[np.int32]
 
 __all__ = ["solve_and_pack"]
+
+# Memory while nodes are solved: what is this far below a node's mean weight never comes back.
+FIRST_SHARE = 0.02
 
 
 def solve_and_pack(
@@ -32,7 +39,9 @@ def solve_and_pack(
     kept: IntArray,
     *,
     has_intercept: bool,
-    pruned_share: float,
+    prunes: bool,
+    search: Search,
+    trial: Trial | None = None,
     start: Callable[[IntArray], NDArray[Any]] | None = None,
     progress: Progress | None = None,
 ) -> tuple[NodeWeights, BankReport]:
@@ -49,8 +58,13 @@ def solve_and_pack(
         From :meth:`Taxonomy.without`: node n of ``repaired`` is the bank's node ``kept[n]``.
     has_intercept : bool
         Whether the last feature is the constant one.
-    pruned_share : float
-        See :func:`~taxofit.bank.columns.prune_columns`; of sparse data only.
+    prunes : bool
+        Whether weights of sparse data that do not matter are left out; see
+        :mod:`taxofit.predict.pruning`.
+    search : Search
+        By which predictions will be made.
+    trial : Trial, optional
+        Of validation rows and the nodes of ``repaired``.
     start, progress
         As in :meth:`NodeBank.solve`.
     """
@@ -59,7 +73,7 @@ def solve_and_pack(
     place[kept] = np.arange(kept.size)
     intercept = np.full(repaired.n_nodes, -np.inf)
     intercept[0] = 0.0
-    store = ColumnStore((n_features, repaired.n_nodes), pruned_share)
+    store = ColumnStore((n_features, repaired.n_nodes), FIRST_SHARE if prunes else 0.0)
     matrix = None if bank.rows.is_sparse else np.zeros((repaired.n_nodes, n_features))
 
     def consume(nodes: IntArray, C: float, solution: BlockSolution) -> None:  # noqa: ARG001  (one C)
@@ -74,4 +88,9 @@ def solve_and_pack(
     report = bank.solve([C], consume, nodes=solvable, start=start, progress=progress)
     if matrix is not None:
         return DenseWeights(matrix, intercept), report
-    return PackedWeights.pack(store.to_csc(), intercept, repaired), report
+    columns = store.to_csc()
+    if not prunes:
+        return PackedWeights.pack(columns, intercept, repaired), report
+    leaf = place[bank.row_leaf].astype(np.int32)
+    sightings = Sightings.gather(bank.rows.X, leaf, repaired)
+    return pack_pruned(columns, intercept, repaired, sightings, search, trial), report
