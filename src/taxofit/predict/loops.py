@@ -197,6 +197,7 @@ def beam_packed(rows, tables, gamma, width, reached, totals):
     first_child = tables[8]
     scores = np.empty(_most_children(first_child) + 1)
     own_scores = np.zeros(first_child.size)
+    n_best = reached.shape[1]
     nodes, next_nodes = np.empty(width, np.int32), np.empty(width, np.int32)
     sums, next_sums = np.empty(width), np.empty(width)
     for i in range(reached.shape[0]):
@@ -207,15 +208,22 @@ def beam_packed(rows, tables, gamma, width, reached, totals):
         while n_open > 0:
             n_next = 0
             for k in range(n_open):
+                if gamma == 1.0 and n_found == n_best and sums[k] <= totals[i, n_best - 1]:
+                    break  # nothing below can be better, nor below those that follow
                 node = nodes[k]
                 n_children = _score_children(rows, i, tables, node, own_scores[node], scores)
+                above = gamma * sums[k]
                 for c in range(n_children):
                     child = first_child[node] + c
-                    total = _log_sigmoid(scores[c]) + gamma * sums[k]
+                    # log σ(z) < min(z, 0): most children are out before a logarithm is taken.
+                    most = above + min(scores[c], 0.0)
                     if first_child[child] == first_child[child + 1]:
-                        n_found = _enter(reached[i], totals[i], n_found, child, total)
-                    else:
+                        if n_found < n_best or most > totals[i, n_best - 1]:
+                            total = above + _log_sigmoid(scores[c])
+                            n_found = _enter(reached[i], totals[i], n_found, child, total)
+                    elif n_next < width or most > next_sums[width - 1]:
                         own_scores[child] = scores[c]
+                        total = above + _log_sigmoid(scores[c])
                         n_next = _enter(next_nodes, next_sums, n_next, child, total)
             nodes, next_nodes = next_nodes, nodes
             sums, next_sums = next_sums, sums

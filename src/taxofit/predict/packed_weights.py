@@ -7,7 +7,7 @@ and a node is found among the feature's parents by halving.
 
 Of siblings only differences decide, so a pair keeps the weight that its children share (their
 median) once, and of each child what differs from it. Most differences are close to nothing, and
-what is below a limit is left out; see :mod:`taxofit.predict.pruning`.
+what is below a limit is left out; see :mod:`taxofit.predict.packer`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from taxofit.predict import loops, pack_loops
+from taxofit.predict import loops
 from taxofit.predict.search import find_in_scores, log_sigmoid
 from taxofit.predict.weights import SavedArrays, check_array, check_walkable
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from taxofit.predict.pruning import Sightings
     from taxofit.predict.search import Search
     from taxofit.predict.weights import Coefficients, Found
     from taxofit.taxonomy import Taxonomy
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PackedWeights"]
 
-UNSEEN_FACTOR = 3.0
-LARGEST_QUANTUM = 32767
 ROWS_PER_THREAD = 1024
 SCORES_AT_ONCE = 1 << 22
 
@@ -75,68 +72,6 @@ class PackedWeights(SavedArrays):
     child: NDArray[np.unsignedinteger[Any]]
     value: NDArray[np.int16] | NDArray[np.float32]
     kind: ClassVar[str] = "packed"
-
-    @classmethod
-    def pack(
-        cls,
-        columns: sparse.csc_array,
-        intercept: Array,
-        taxonomy: Taxonomy,
-        *,
-        sightings: Sightings | None = None,
-        limit: float = 0.0,
-    ) -> PackedWeights:
-        """Return the packed form of weights, shape (n_features, n_nodes); the root has none.
-
-        Parameters
-        ----------
-        columns : CSC
-        intercept : ndarray, shape (n_nodes,)
-            -inf at nodes without a model.
-        taxonomy : Taxonomy
-        sightings : Sightings, optional
-            Which features occur in the training rows under which node.
-        limit : float
-            Differences between siblings up to this are left out, and up to three times this where
-            no training row under the parent has the feature. 0 keeps every weight as it is.
-        """
-        limits = (np.float32(limit), np.float32(limit * UNSEEN_FACTOR))
-        by_feature = columns.tocsr()
-        by_feature.sort_indices()
-        table = (by_feature.indptr, by_feature.indices, by_feature.data.astype(np.float32))
-        is_open = np.isfinite(intercept)
-        n_open = np.zeros(taxonomy.n_nodes, dtype=np.int64)
-        np.add.at(n_open, taxonomy.parent[1:], is_open[1:])
-        tree = (
-            taxonomy.parent,
-            taxonomy.first_child,
-            taxonomy.leaf_start,
-            taxonomy.leaf_stop,
-            is_open,
-            n_open,
-        )
-        n_features = columns.shape[0]
-        nowhere = (np.empty(0, dtype=np.int32), np.zeros(n_features + 1, dtype=np.int64))
-        seen = nowhere if sightings is None else (sightings.positions, sightings.start)
-        n_pairs, n_weights = np.zeros((2, n_features), dtype=np.int64)
-        largest = np.zeros(taxonomy.n_nodes, dtype=np.float32)
-        pack_loops.count_weights(table, tree, seen, limits, n_pairs, n_weights, largest)
-        scale = np.ones(taxonomy.n_nodes, dtype=np.float32)
-        if limit > 0:
-            scale[largest > 0] = largest[largest > 0] / LARGEST_QUANTUM
-        most_children = int(np.diff(taxonomy.first_child).max(initial=0))
-        packed = cls(
-            intercept=intercept.astype(np.float32),
-            scale=scale,
-            pair_start=_starts(n_pairs),
-            weight_start=_starts(n_weights),
-            pair_parent=np.empty(n_pairs.sum(), dtype=_unsigned(taxonomy.n_nodes, np.uint16)),
-            pair_offset=np.empty(n_pairs.sum(), dtype=_unsigned(n_weights.max(), np.uint16)),
-            child=np.empty(n_weights.sum(), dtype=_unsigned(most_children, np.uint8)),
-            value=np.empty(n_weights.sum(), dtype=np.int16 if limit > 0 else np.float32),
-        )
-        pack_loops.fill_weights(table, tree, seen, limits, scale, packed.tables[:6])
-        return packed
 
     @cached_property
     def tables(self) -> tuple[Array, ...]:
@@ -302,17 +237,6 @@ def _in_parts(
 
 def _rows(X: Any) -> sparse.csr_array:
     return X if sparse.issparse(X) and X.format == "csr" else sparse.csr_array(X)
-
-
-def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(counts)])
-
-
-def _unsigned(largest: int, smallest: type) -> type:
-    """Return the smallest unsigned type, not below a given one, that holds a number."""
-    if smallest is np.uint8 and largest <= np.iinfo(np.uint8).max:
-        return np.uint8
-    return np.uint16 if largest <= np.iinfo(np.uint16).max else np.uint32
 
 
 def _check_starts(name: str, starts: Array, total: int) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 from taxofit.bank.columns import ColumnStore
 from taxofit.bank.evidence import nodes_with_rows
 from taxofit.predict.dense_weights import DenseWeights
-from taxofit.predict.packed_weights import PackedWeights
-from taxofit.predict.pruning import Sightings, pack_pruned
+from taxofit.predict.packer import Packer, Sightings
+from taxofit.predict.pruning import pack_pruned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +90,8 @@ def solve_and_pack(
         return DenseWeights(matrix, intercept), report
     columns = store.to_csc()
     if not prunes:
-        return PackedWeights.pack(columns, intercept, repaired), report
+        return Packer(columns, intercept, repaired).pack(), report
     leaf = place[bank.row_leaf].astype(np.int32)
     sightings = Sightings.gather(bank.rows.X, leaf, repaired)
-    return pack_pruned(columns, intercept, repaired, sightings, search, trial), report
+    packer = Packer(columns, intercept, repaired, sightings)
+    return pack_pruned(packer, search, trial), report

@@ -6,8 +6,8 @@ from scipy import sparse
 
 from taxofit import Taxonomy
 from taxofit.predict.dense_weights import DenseWeights
-from taxofit.predict.packed_weights import PackedWeights
-from taxofit.predict.pruning import Sightings, Trial, pack_pruned
+from taxofit.predict.packer import Packer, Sightings
+from taxofit.predict.pruning import LIMITS, Trial, pack_pruned
 from taxofit.predict.search import GREEDY, Search, find_in_scores, log_sigmoid, path_scores
 from taxofit.predict.walk import walk_scores
 
@@ -47,9 +47,13 @@ def X():  # noqa: N802  (the name the field uses)
     return sparse.csr_array(rng.normal(size=(300, 40)) * (rng.random((300, 40)) < 0.3))
 
 
-def packed(model, taxonomy, **settings):
+def packer(model, taxonomy, sightings=None):
     weights, intercept = model
-    return PackedWeights.pack(sparse.csc_array(weights.T), intercept, taxonomy, **settings)
+    return Packer(sparse.csc_array(weights.T), intercept, taxonomy, sightings)
+
+
+def packed(model, taxonomy):
+    return packer(model, taxonomy).pack()
 
 
 def test_packed_scores_are_the_products(model, taxonomy, X):
@@ -154,7 +158,7 @@ def test_limit_leaves_out_small_differences_and_keeps_scores_close(model, taxono
     whole = packed(model, taxonomy)
     leaf = np.random.default_rng(0).choice(np.flatnonzero(taxonomy.is_leaf), 300).astype(np.int32)
     sightings = Sightings.gather(X, leaf, taxonomy)
-    small = packed(model, taxonomy, sightings=sightings, limit=0.05)
+    small = packer(model, taxonomy, sightings).pack(0.05)
     assert small.value.dtype == np.int16
     gone = np.abs(X).sum(axis=1).max() * (2 * 3 * 0.05 + 1e-3)
     difference = small.node_scores(X, taxonomy) - whole.node_scores(X, taxonomy)
@@ -168,13 +172,8 @@ def test_unseen_features_have_the_wider_limit(taxonomy):
     weights[a2], weights[a3] = 0.1, -0.1
     X = sparse.csr_array(np.array([[1.0, 0.0], [0.0, 1.0]]))
     leaf = np.array([a2, taxonomy.node_of("c1")], dtype=np.int32)
-    pruned = PackedWeights.pack(
-        sparse.csc_array(weights.T),
-        np.zeros(taxonomy.n_nodes),
-        taxonomy,
-        sightings=Sightings.gather(X, leaf, taxonomy),
-        limit=0.05,
-    )
+    sightings = Sightings.gather(X, leaf, taxonomy)
+    pruned = packer((weights, np.zeros(taxonomy.n_nodes)), taxonomy, sightings).pack(0.05)
     scores = pruned.node_scores(X, taxonomy)
     assert scores[0, a2] == pytest.approx(0.1, abs=1e-5)
     assert scores[1, a2] == 0
@@ -185,7 +184,23 @@ def test_pruning_keeps_the_leaves_of_trial_rows(model, taxonomy, X):
     scores = (X @ weights.T + intercept).astype(np.float32)
     leaf = walk_scores(scores, taxonomy)
     sightings = Sightings.gather(X, leaf, taxonomy)
-    columns = sparse.csc_array(weights.T)
-    pruned = pack_pruned(columns, intercept, taxonomy, sightings, GREEDY, Trial(X, scores))
+    pruned = pack_pruned(packer(model, taxonomy, sightings), GREEDY, Trial(X, scores))
     kept = pruned.find(X, taxonomy, GREEDY)[0][:, 0] == leaf
     assert kept.mean() >= 0.9995
+
+
+def test_lost_scores_are_what_packing_takes_away(model, taxonomy, X):
+    leaf = walk_scores((X @ model[0].T + model[1]).astype(np.float32), taxonomy)
+    ours = packer(model, taxonomy, Sightings.gather(X, leaf, taxonomy))
+    lost = ours.lost_scores(X, LIMITS).cumsum(axis=0)
+    whole = ours.pack().node_scores(X, taxonomy)
+    for k, limit in enumerate(LIMITS):
+        # Only children repeat the node above them, which has no place in `lost`.
+        own = [n for n in range(1, taxonomy.n_nodes) if not _repeats(taxonomy, n)]
+        taken = whole[:, own] - ours.pack(limit).node_scores(X, taxonomy)[:, own]
+        assert np.allclose(lost[k][:, own], taken, atol=5e-3)
+
+
+def _repeats(taxonomy, node):
+    parent = taxonomy.parent[node]
+    return parent > 0 and len(taxonomy.children(parent)) == 1
