@@ -86,7 +86,10 @@ def path_scores(logs, parent, column, gamma, totals):
     for i in range(logs.shape[0]):
         totals[i, 0] = 0.0
         for node in range(1, parent.size):
-            totals[i, node] = logs[i, column[node]] + gamma * totals[i, parent[node]]
+            total = logs[i, column[node]]
+            if total > -np.inf:  # 0 · -inf is not a number; nodes with a model have no such parent
+                total += gamma * totals[i, parent[node]]
+            totals[i, node] = total
 
 
 @_compiled

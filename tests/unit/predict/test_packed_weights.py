@@ -145,10 +145,11 @@ def test_coefficients_come_back_as_they_went_in(model, taxonomy):
 def test_closed_nodes_are_never_entered(model, taxonomy, X):
     weights, intercept = model
     closed = taxonomy.node_of("c1")
-    weights[closed], intercept[closed] = 0, -np.inf
+    for node in (closed, *map(taxonomy.node_of, ("b", "b1", "b11", "b111"))):
+        weights[node], intercept[node] = 0, -np.inf
     c2, c = taxonomy.node_of("c2"), taxonomy.node_of("c")
     weights[c2], intercept[c2] = weights[c], intercept[c]
-    for search in (GREEDY, Search("beam", 1.0, 3), Search("beam", 1.0)):
+    for search in (GREEDY, Search("beam", 1.0, 3), Search("beam", 1.0), Search("beam", 0.0)):
         reached, _ = packed(model, taxonomy).find(X, taxonomy, search)
         assert closed not in reached
         assert c2 in reached
