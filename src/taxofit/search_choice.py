@@ -25,7 +25,8 @@ GAMMAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 BEAM_WIDTHS = (2, 5, 10, 20, 50)
 WIDE_ENOUGH = 0.999
 # The score is smooth in γ and its estimate on some hundred rows is not: neighbours are averaged.
-N_NEIGHBOURS = 2
+# γ = 0 is flat classification, has a neighbour on one side only, and is judged by itself.
+N_NEIGHBOURS = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +68,8 @@ class PathJudge:
     def best_gamma(self) -> tuple[float, float]:
         """Return the best γ of :data:`GAMMAS` with every node open, and its smoothed score."""
         scores = np.array([self.score(Search("beam", gamma)) for gamma in GAMMAS])
-        smooth = [
-            scores[max(0, k - N_NEIGHBOURS) : k + N_NEIGHBOURS + 1].mean()
-            for k in range(len(GAMMAS))
+        smooth = [scores[0]] + [
+            scores[k - N_NEIGHBOURS : k + N_NEIGHBOURS + 1].mean() for k in range(1, len(GAMMAS))
         ]
         best = int(np.argmax(smooth))
         return GAMMAS[best], float(smooth[best])
