@@ -94,7 +94,7 @@ def naics(given):
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         save_for_peers(problem, folder / "problem.npz")
-        clf = fit(problem, flattening="td-lr", C=100.0, search="beam", gamma=1.0, beam_width="auto")
+        clf = fit(problem, flattening="td-lr", C=100.0, prune=given.prune)
         clf.save(folder / "ours")
         ours = load_model(folder / "ours")
         peers = {"pecos": given.pecos, "napkinxc": given.napkinxc}
@@ -213,6 +213,7 @@ def main():
     parser.add_argument("--data", default=os.environ.get("TAXOFIT_DATA", "../shared/data"))
     parser.add_argument("--pecos", help="a Python that has libpecos")
     parser.add_argument("--napkinxc", help="a Python that has napkinxc")
+    parser.add_argument("--prune", type=float, default=0.03, help="of the model beside peers")
     parser.add_argument("--C", type=float, default=100.0)
     parser.add_argument("--size", default="dmoz-2010")
     parser.add_argument("--rows", type=int, default=2000)

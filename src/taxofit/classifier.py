@@ -100,10 +100,10 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Tolerance of liblinear's stopping rule.
     max_iter : int, default 100
         Newton steps for a node before it is reported as not converged.
-    prune : "auto" or "none", default "auto"
-        For sparse data, leave out weights that change no prediction that matters: as many as leave
-        99.95 % of the validation rows at their leaf; see :mod:`taxofit.predict.pruning`. ``"none"``
-        keeps all.
+    prune : "auto", "none" or float, default "auto"
+        For sparse data, leave out weights that decide little: as many as leave 99.9 % of
+        predictions on the validation rows alone, none, or differences between siblings up to a
+        number (0.03 makes small models); see :mod:`taxofit.predict.pruning`.
     n_jobs : int, optional
         Threads for sparse data, in fitting and prediction; all cores by default. Results do not
         depend on it.
@@ -169,7 +169,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fit_intercept: bool = True,
         tol: float = 1e-4,
         max_iter: int = 100,
-        prune: Literal["auto", "none"] = "auto",
+        prune: float | Literal["auto", "none"] = "auto",
         n_jobs: int | None = None,
         device: Literal["auto", "cpu", "cuda"] = "auto",
         random_state: int | np.random.RandomState | None = 0,
@@ -235,7 +235,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             repaired,
             kept,
             has_intercept=self.fit_intercept,
-            prunes=self.prune == "auto",
+            prune=self.prune,
             search=selection.search,
             trial=self._trial(bank, validation, kept),
             start=warm.at(selection.C),
@@ -280,8 +280,11 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"C must be a positive number or 'auto', but is {self.C!r}")
         if self.search not in ("greedy", "beam", "auto"):
             raise ValueError(f"search must be 'greedy', 'beam' or 'auto', but is {self.search!r}")
-        if self.prune not in ("auto", "none"):
-            raise ValueError(f"prune must be 'auto' or 'none', but is {self.prune!r}")
+        is_limit = isinstance(self.prune, (int, float)) and self.prune >= 0
+        if self.prune not in ("auto", "none") and not is_limit:
+            raise ValueError(
+                f"prune must be 'auto', 'none' or a number not below 0, but is {self.prune!r}"
+            )
 
     def _select(
         self, bank: NodeBank, warm: _WarmStarts, progress: Progress | None

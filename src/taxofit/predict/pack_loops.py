@@ -81,28 +81,32 @@ def _settle(run, nodes, values, tree, seen, limits, weights):
     limit = limits[0]
     if limits[1] > 0:
         shared = _median(values, first, stop, n_open[parent], weights)
-        largest = abs(shared)
+        largest = abs(shared) if stop - first < n_open[parent] else np.float32(0.0)
         for k in range(first, stop):
             largest = max(largest, abs(values[k] - shared))
-        if largest <= limit:  # the most common case by far
+        keeps_shared = abs(shared) > limits[2]
+        if largest <= limit and not keeps_shared:  # the most common case by far
             return 0
         if not _is_seen(
             seen[0], seen[1][feature], seen[1][feature + 1], leaf_start[parent], leaf_stop[parent]
         ):
             limit = limits[1]
-            if largest <= limit:
+            if largest <= limit and not keeps_shared:
                 return 0
     for c in range(n_children):
         weights[c] = -shared if is_open[first_child[parent] + c] else np.float32(0.0)
     for k in range(first, stop):
         weights[nodes[k] - first_child[parent]] += values[k]
-    weights[n_children] = shared
     n_kept = 0
-    for c in range(n_children + 1):
+    for c in range(n_children):
         if abs(weights[c]) > limit:
             n_kept += 1
         else:
             weights[c] = np.float32(0.0)
+    weights[n_children] = np.float32(0.0)
+    if abs(shared) > limits[2]:
+        weights[n_children] = shared
+        n_kept += 1
     return n_kept
 
 
@@ -168,7 +172,7 @@ def fill_weights(columns, tree, seen, limits, scale, packed):
 
 
 @_compiled
-def lost_scores(columns, tree, seen, limits, factor, trial, lost):
+def lost_scores(columns, tree, seen, limits, factors, trial, lost):
     """Add up what leaving weights out takes from the scores of trial rows, for several limits.
 
     ``trial`` are the trial rows by feature (CSC); ``lost``, shape (n_limits, n_rows, n_nodes),
@@ -192,10 +196,10 @@ def lost_scores(columns, tree, seen, limits, factor, trial, lost):
                     values,
                     tree,
                     seen,
-                    (np.float32(0.0), np.float32(1e-30)),
+                    (np.float32(0.0), np.float32(1e-30), np.float32(0.0)),
                     weights,
                 )
-                allowed = factor
+                allowed, shared_factor = factors
                 if _is_seen(
                     seen[0],
                     seen[1][feature],
@@ -209,6 +213,8 @@ def lost_scores(columns, tree, seen, limits, factor, trial, lost):
                 for c in range(n_children + 1):
                     if weights[c] == 0:
                         continue
+                    if c == n_children:
+                        allowed = shared_factor
                     level = 0
                     while level < limits.size and abs(weights[c]) > limits[level] * allowed:
                         level += 1

@@ -3,8 +3,10 @@
 Among the children of a node only differences of weights decide where a walk goes. So what siblings
 share for a feature, the median of their weights, is kept once, and of each child its difference to
 it. Differences up to a limit are left out; up to three times as much where no training row under
-the parent has the feature, since few rows that get there will. What stays is rounded to 1/32767 of
-the largest weight under the same parent. A limit of 0 keeps every weight as it is.
+the parent has the feature, since few rows that get there will. Shared weights, which decide nothing
+among siblings and matter for path scores and probabilities, go up to three times the limit as well.
+What stays is rounded to 1/32767 of the largest weight under the same parent. A limit of 0 keeps
+every weight as it is.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Packer", "Sightings"]
 
 UNSEEN_FACTOR = 3.0
+SHARED_FACTOR = 3.0  # what siblings share decides nothing among them, only in path scores
 LARGEST_QUANTUM = 32767
 
 
@@ -113,7 +116,7 @@ class Packer:
 
     def pack(self, limit: float = 0.0) -> PackedWeights:
         """Return the packed weights, without differences up to a limit."""
-        limits = (np.float32(limit), np.float32(limit * UNSEEN_FACTOR))
+        limits = tuple(np.float32(limit * factor) for factor in (1.0, UNSEEN_FACTOR, SHARED_FACTOR))
         common = (self._columns, self._tree, self._seen, limits)
         n_nodes = self.taxonomy.n_nodes
         n_pairs, n_weights = np.zeros((2, self._n_features), dtype=np.int64)
@@ -158,7 +161,7 @@ class Packer:
             self._tree,
             self._seen,
             np.asarray(limits, dtype=np.float32),
-            np.float32(UNSEEN_FACTOR),
+            (np.float32(UNSEEN_FACTOR), np.float32(SHARED_FACTOR)),
             trial,
             lost,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from taxofit.bank.columns import ColumnStore
 from taxofit.bank.evidence import nodes_with_rows
 from taxofit.predict.dense_weights import DenseWeights
 from taxofit.predict.packer import Packer, Sightings
-from taxofit.predict.pruning import pack_pruned
+from taxofit.predict.pruning import largest_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from taxofit.taxonomy import Taxonomy
 
     IntArray = NDArray[np.int32]
+    Prune = float | Literal["auto", "none"]
 
 __all__ = ["solve_and_pack"]
 
@@ -39,7 +40,7 @@ def solve_and_pack(
     kept: IntArray,
     *,
     has_intercept: bool,
-    prunes: bool,
+    prune: Prune,
     search: Search,
     trial: Trial | None = None,
     start: Callable[[IntArray], NDArray[Any]] | None = None,
@@ -58,9 +59,9 @@ def solve_and_pack(
         From :meth:`Taxonomy.without`: node n of ``repaired`` is the bank's node ``kept[n]``.
     has_intercept : bool
         Whether the last feature is the constant one.
-    prunes : bool
-        Whether weights of sparse data that do not matter are left out; see
-        :mod:`taxofit.predict.pruning`.
+    prune : "auto", "none" or float
+        Which weights of sparse data are left out: those that do not matter, see
+        :mod:`taxofit.predict.pruning`; none; or differences between siblings up to a limit.
     search : Search
         By which predictions will be made.
     trial : Trial, optional
@@ -73,7 +74,7 @@ def solve_and_pack(
     place[kept] = np.arange(kept.size)
     intercept = np.full(repaired.n_nodes, -np.inf)
     intercept[0] = 0.0
-    store = ColumnStore((n_features, repaired.n_nodes), FIRST_SHARE if prunes else 0.0)
+    store = ColumnStore((n_features, repaired.n_nodes), 0.0 if prune == "none" else FIRST_SHARE)
     matrix = None if bank.rows.is_sparse else np.zeros((repaired.n_nodes, n_features))
 
     def consume(nodes: IntArray, C: float, solution: BlockSolution) -> None:  # noqa: ARG001  (one C)
@@ -89,9 +90,10 @@ def solve_and_pack(
     if matrix is not None:
         return DenseWeights(matrix, intercept), report
     columns = store.to_csc()
-    if not prunes:
+    if prune == "none":
         return Packer(columns, intercept, repaired).pack(), report
     leaf = place[bank.row_leaf].astype(np.int32)
     sightings = Sightings.gather(bank.rows.X, leaf, repaired)
     packer = Packer(columns, intercept, repaired, sightings)
-    return pack_pruned(packer, search, trial), report
+    limit = largest_limit(packer, search, trial) if prune == "auto" else prune
+    return packer.pack(limit), report

@@ -7,7 +7,7 @@ from scipy import sparse
 from taxofit import Taxonomy
 from taxofit.predict.dense_weights import DenseWeights
 from taxofit.predict.packer import Packer, Sightings
-from taxofit.predict.pruning import LIMITS, Trial, pack_pruned
+from taxofit.predict.pruning import LIMITS, Trial, largest_limit
 from taxofit.predict.search import GREEDY, Search, find_in_scores, log_sigmoid, path_scores
 from taxofit.predict.walk import walk_scores
 
@@ -180,14 +180,17 @@ def test_unseen_features_have_the_wider_limit(taxonomy):
     assert scores[1, a2] == 0
 
 
-def test_pruning_keeps_the_leaves_of_trial_rows(model, taxonomy, X):
-    weights, intercept = model
-    scores = (X @ weights.T + intercept).astype(np.float32)
+def test_limit_is_the_largest_that_keeps_the_leaves_of_trial_rows(model, taxonomy, X):
+    scores = (X @ model[0].T + model[1]).astype(np.float32)
     leaf = walk_scores(scores, taxonomy)
-    sightings = Sightings.gather(X, leaf, taxonomy)
-    pruned = pack_pruned(packer(model, taxonomy, sightings), GREEDY, Trial(X, scores))
-    kept = pruned.find(X, taxonomy, GREEDY)[0][:, 0] == leaf
-    assert kept.mean() >= 0.9995
+    ours = packer(model, taxonomy, Sightings.gather(X, leaf, taxonomy))
+    chosen = largest_limit(ours, GREEDY, Trial(X, scores))
+    kept = {
+        limit: np.mean(ours.pack(limit).find(X, taxonomy, GREEDY)[0][:, 0] == leaf)
+        for limit in LIMITS
+    }
+    assert kept[chosen] >= 0.999
+    assert all(kept[limit] < 0.999 for limit in LIMITS if limit > chosen)
 
 
 def test_lost_scores_are_what_packing_takes_away(model, taxonomy, X):
