@@ -1,0 +1,170 @@
+"""What a fit over sparse rows on a CPU will cost, before it begins: time, memory and disk.
+
+Of a bank of n nodes over N rows with E entries and D features, at one C:
+
+    passes(C)   = p_C · (N / 10⁴)^g                     over the rows, for each node
+    CPU seconds = n · (passes · (a · E · (1 + ln(1 + D / 10⁴)) + b · N) + c · D)
+
+The logarithm stands for the caches that more features no longer fit in; the last term is reading
+off, judging and pruning a node's weights. ``benchmarks/cost_model.py`` fits p, g, a, b and c to
+measured blocks; docs/scaling.md says how well. Bytes are those of the arrays that the code makes,
+counted at the peak.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["FitCost", "FitSize", "bank_seconds", "estimate_fit", "passes_at", "work_of"]
+
+# From `benchmarks/cost_model.py`, on one core of an AMD EPYC (Zen 4) at 2.6 GHz.
+PASSES = {0.001: 7.1, 0.01: 8.0, 0.1: 10.8, 1.0: 15.0, 10.0: 25.4, 100.0: 31.2, 1000.0: 31.3}
+PASSES_GROWTH = 0.08
+SECONDS = (1.9e-10, 3.2e-9, 2.5e-8)  # a, b, c
+REFERENCE = 1e4  # rows and features
+
+BLOCK, LANES, LINE = 256, 16, 64  # of the lanes' solver: problems, lanes, bytes of a float32 line
+VALIDATION_SHARE = 0.1
+ENTRY = 8  # bytes of a value and its column
+BASES = 2 * 3 * 4  # bytes a row: two starts, each with margins and slopes
+WARM_WEIGHTS, MODEL_WEIGHTS = 2000, 6000  # of a node: kept to start the refit from, and to predict
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSize:
+    """What a fit is asked to do.
+
+    Attributes
+    ----------
+    n_rows, n_entries, n_features, n_nodes : int
+        Entries are those of the encoded rows, without the constant feature.
+    Cs : tuple of float
+        Tried on validation rows; empty where none are held out.
+    C : float
+        Of the last solve over all rows.
+    n_threads : int
+    is_mapped : bool
+        Whether the rows are in a store.
+    """
+
+    n_rows: int
+    n_entries: int
+    n_features: int
+    n_nodes: int
+    Cs: tuple[float, ...] = ()
+    C: float = 1.0
+    n_threads: int = 1
+    is_mapped: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitCost:
+    """What it takes.
+
+    Attributes
+    ----------
+    cpu_seconds : float
+    seconds : float
+        With the work on all threads.
+    memory_bytes : float
+        On top of what the process and the rows themselves have; pages of files do not count.
+    disk_bytes : float
+        For the model, and for scratch files beside a store.
+    """
+
+    cpu_seconds: float
+    seconds: float
+    memory_bytes: float
+    disk_bytes: float
+
+    def to_json(self) -> dict[str, float]:
+        """Return whole numbers, for JSON."""
+        return {
+            "cpu_seconds": round(self.cpu_seconds, 1),
+            "seconds": round(self.seconds, 1),
+            "memory_bytes": round(self.memory_bytes),
+            "disk_bytes": round(self.disk_bytes),
+        }
+
+
+def passes_at(C: float, n_rows: int) -> float:
+    """Return how often the solver goes over the rows for a node.
+
+    Examples
+    --------
+    >>> passes_at(1.0, 10_000)
+    15.0
+    """
+    logs = [math.log10(known) for known in PASSES]
+    passes = float(np.interp(math.log10(C), logs, list(PASSES.values())))
+    return passes * (max(n_rows, 1) / REFERENCE) ** PASSES_GROWTH
+
+
+def work_of(n_rows: int, n_entries: int, n_features: int, passes: float) -> tuple[float, ...]:
+    """Return what a, b and c are multiplied with, for one node.
+
+    Examples
+    --------
+    >>> work_of(10, 100, 0, 2.0)
+    (200.0, 20.0, 0)
+    """
+    misses = 1 + math.log1p(n_features / REFERENCE)
+    return passes * n_entries * misses, passes * n_rows, n_features
+
+
+def bank_seconds(size: FitSize, C: float) -> float:
+    """Return the CPU time of all nodes over all rows at one C."""
+    work = work_of(size.n_rows, size.n_entries, size.n_features, passes_at(C, size.n_rows))
+    return size.n_nodes * float(np.dot(work, SECONDS))
+
+
+def estimate_fit(size: FitSize) -> FitCost:
+    """Return what a fit of this size will take.
+
+    Examples
+    --------
+    >>> size = FitSize(n_rows=128_710, n_entries=10_700_000, n_features=381_580, n_nodes=17_222)
+    >>> cost = estimate_fit(size)
+    >>> 1000 < cost.cpu_seconds < 5000, 1e9 < cost.memory_bytes < 1e10
+    (True, True)
+    """
+    cpu_seconds = bank_seconds(size, size.C)
+    cpu_seconds += (1 - VALIDATION_SHARE) * sum(bank_seconds(size, C) for C in size.Cs)
+    n_busy = min(size.n_threads, math.ceil(size.n_nodes / BLOCK))
+    rows_bytes = _copies_of_rows(size)
+    model_bytes = ENTRY * size.n_nodes * min(size.n_features, MODEL_WEIGHTS)
+    memory = _solver_bytes(size, n_busy) + _evidence_bytes(size, n_busy) + 2 * model_bytes
+    return FitCost(
+        cpu_seconds=cpu_seconds,
+        seconds=cpu_seconds / n_busy,
+        memory_bytes=memory + (0 if size.is_mapped else rows_bytes),
+        disk_bytes=model_bytes + (rows_bytes if size.is_mapped else 0),
+    )
+
+
+def _copies_of_rows(size: FitSize) -> float:
+    """Bytes of the rows with the constant and of the shared features, and of both in part."""
+    once = ENTRY * (2 * size.n_entries + size.n_rows)
+    return once * (2 if size.Cs else 1)
+
+
+def _solver_bytes(size: FitSize, n_busy: int) -> float:
+    n_bases = 1 + len(size.Cs)
+    per_row = 2 * n_bases * (BASES + 8) + n_busy * (2 * LINE + 2) + 40
+    # Six vectors of sixteen lanes; a block's weights, also in float64 while they are pruned.
+    width = min(BLOCK, size.n_nodes)
+    per_feature = n_busy * (6 * LINE + width * (4 + 4 + 8 + 4)) + 2 * n_bases * BASES
+    return per_row * size.n_rows + per_feature * size.n_features
+
+
+def _evidence_bytes(size: FitSize, n_busy: int) -> float:
+    if not size.Cs:
+        return 0.0
+    n_held_out = VALIDATION_SHARE * size.n_rows
+    scores = 4 * n_held_out * size.n_nodes * len(size.Cs)
+    judging = n_busy * n_held_out * min(BLOCK, size.n_nodes) * (4 + 3 * 8)
+    warm = ENTRY * len(size.Cs) * size.n_nodes * min(size.n_features, WARM_WEIGHTS)
+    return scores + judging + warm
