@@ -4,11 +4,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from taxofit import Taxonomy, terminal
+from taxofit import Taxonomy, memory, terminal
 from taxofit.bank.cost import FitCost
 from taxofit.datasets import Dataset, TextEncoder
 from taxofit.errors import DataError
-from taxofit.workflow import available_memory as memory
 from taxofit.workflow import estimate
 from taxofit.workflow.options import FitOptions
 from taxofit.workflow.sources import Source

@@ -18,6 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from taxofit.bank.evidence import SPILLED_SHARE
+from taxofit.bank.solver import JUDGED_CELLS
+
 __all__ = ["FitCost", "FitSize", "bank_seconds", "estimate_fit", "passes_at", "work_of"]
 
 # From `benchmarks/cost_model.py`, on one core of an AMD EPYC (Zen 4) at 2.6 GHz.
@@ -48,6 +51,8 @@ class FitSize:
     n_threads : int
     is_mapped : bool
         Whether the rows are in a store.
+    available_bytes : float
+        Scores of the validation rows that take a larger share of it go to files.
     """
 
     n_rows: int
@@ -58,6 +63,7 @@ class FitSize:
     C: float = 1.0
     n_threads: int = 1
     is_mapped: bool = False
+    available_bytes: float = math.inf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,14 +140,22 @@ def estimate_fit(size: FitSize) -> FitCost:
     cpu_seconds = bank_seconds(size, size.C)
     cpu_seconds += (1 - VALIDATION_SHARE) * sum(bank_seconds(size, C) for C in size.Cs)
     n_busy = min(size.n_threads, math.ceil(size.n_nodes / BLOCK))
-    rows_bytes = _copies_of_rows(size)
-    model_bytes = ENTRY * size.n_nodes * min(size.n_features, MODEL_WEIGHTS)
-    memory = _solver_bytes(size, n_busy) + _evidence_bytes(size, n_busy) + 2 * model_bytes
+    model_bytes = float(ENTRY * size.n_nodes * min(size.n_features, MODEL_WEIGHTS))
+    memory, disk = _solver_bytes(size, n_busy) + 2 * model_bytes, model_bytes
+    rows_bytes, score_bytes = _copies_of_rows(size), _score_bytes(size)
+    if size.is_mapped:
+        disk += rows_bytes
+    else:
+        memory += rows_bytes
+    if score_bytes > SPILLED_SHARE * size.available_bytes:
+        disk += score_bytes
+    else:
+        memory += score_bytes
     return FitCost(
         cpu_seconds=cpu_seconds,
         seconds=cpu_seconds / n_busy,
-        memory_bytes=memory + (0 if size.is_mapped else rows_bytes),
-        disk_bytes=model_bytes + (rows_bytes if size.is_mapped else 0),
+        memory_bytes=memory,
+        disk_bytes=disk,
     )
 
 
@@ -157,14 +171,15 @@ def _solver_bytes(size: FitSize, n_busy: int) -> float:
     # Six vectors of sixteen lanes; a block's weights, also in float64 while they are pruned.
     width = min(BLOCK, size.n_nodes)
     per_feature = n_busy * (6 * LINE + width * (4 + 4 + 8 + 4)) + 2 * n_bases * BASES
-    return per_row * size.n_rows + per_feature * size.n_features
+    bytes_of_bank = float(per_row * size.n_rows + per_feature * size.n_features)
+    if size.Cs:
+        n_judged = min(VALIDATION_SHARE * size.n_rows * width, JUDGED_CELLS)
+        scores = 4 * VALIDATION_SHARE * size.n_rows * width
+        bytes_of_bank += n_busy * (3 * 8 * n_judged + 2 * scores)
+        kept = len(size.Cs) * size.n_nodes * min(size.n_features, WARM_WEIGHTS)
+        bytes_of_bank += ENTRY * kept
+    return bytes_of_bank
 
 
-def _evidence_bytes(size: FitSize, n_busy: int) -> float:
-    if not size.Cs:
-        return 0.0
-    n_held_out = VALIDATION_SHARE * size.n_rows
-    scores = 4 * n_held_out * size.n_nodes * len(size.Cs)
-    judging = n_busy * n_held_out * min(BLOCK, size.n_nodes) * (4 + 3 * 8)
-    warm = ENTRY * len(size.Cs) * size.n_nodes * min(size.n_features, WARM_WEIGHTS)
-    return scores + judging + warm
+def _score_bytes(size: FitSize) -> float:
+    return 4 * VALIDATION_SHARE * size.n_rows * size.n_nodes * len(size.Cs)

@@ -14,9 +14,9 @@ from taxofit.bank.kernels import find_device
 from taxofit.datasets.mapped import is_mapped
 from taxofit.datasets.svmlight import parse_file
 from taxofit.errors import DataError
+from taxofit.memory import available_memory
 from taxofit.methods import flattening_named
 from taxofit.selection import C_GRID
-from taxofit.workflow.available_memory import available_memory
 
 if TYPE_CHECKING:
     from taxofit.datasets import Dataset
@@ -101,6 +101,7 @@ def estimate_for(data: Dataset, options: FitOptions, encoder: Any) -> FitCost | 
             C=1.0 if C == "auto" else C,
             n_threads=os.cpu_count() or 1,
             is_mapped=is_mapped(data.X),
+            available_bytes=available_memory(),
         )
     )
 

@@ -37,3 +37,10 @@ def test_passes_grow_with_c_and_are_defined_for_any():
     known = [passes_at(C, 10_000) for C in (1e-6, 1e-3, 0.05, 1, 7, 1e3, 1e6)]
     assert known == sorted(known)
     assert known[0] == known[1]
+
+
+def test_scores_beyond_their_share_of_memory_go_to_files():
+    kept, spilled = estimate_fit(SIZE), estimate_fit(replace(SIZE, available_bytes=1e6))
+    scores = 4 * 0.1 * SIZE.n_rows * SIZE.n_nodes * 2
+    assert kept.memory_bytes - spilled.memory_bytes == pytest.approx(scores)
+    assert spilled.disk_bytes - kept.disk_bytes == pytest.approx(scores)
