@@ -9,7 +9,7 @@ SIZE = FitSize(n_rows=20_000, n_entries=1_500_000, n_features=60_000, n_nodes=30
 
 def test_time_grows_in_proportion_to_the_nodes():
     once, twice = estimate_fit(SIZE), estimate_fit(replace(SIZE, n_nodes=6000))
-    assert twice.cpu_seconds == pytest.approx(2 * once.cpu_seconds)
+    assert twice.cpu_seconds == pytest.approx(2 * once.cpu_seconds, rel=0.01)
 
 
 def test_threads_share_the_work_as_far_as_there_are_blocks():
