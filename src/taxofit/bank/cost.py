@@ -21,7 +21,15 @@ import numpy as np
 from taxofit.bank.evidence import SPILLED_SHARE
 from taxofit.bank.solver import JUDGED_CELLS
 
-__all__ = ["FitCost", "FitSize", "bank_seconds", "estimate_fit", "passes_at", "work_of"]
+__all__ = [
+    "FitCost",
+    "FitSize",
+    "bank_seconds",
+    "estimate_fit",
+    "network_bytes",
+    "passes_at",
+    "work_of",
+]
 
 # From `benchmarks/cost_model.py`, on one core of an AMD EPYC (Zen 4) at 2.6 GHz.
 PASSES = {0.001: 7.1, 0.01: 8.0, 0.1: 10.8, 1.0: 15.0, 10.0: 25.4, 100.0: 31.2, 1000.0: 31.3}
@@ -33,8 +41,8 @@ BLOCK, LANES, LINE = 256, 16, 64  # of the lanes' solver: problems, lanes, bytes
 VALIDATION_SHARE = 0.1
 ENTRY = 8  # bytes of a value and its column
 BASES = 2 * 3 * 4  # bytes a row: two starts, each with margins and slopes
-# Weights that pruning leaves a node, times √D: to start the refit from, and to predict with.
-WARM_WEIGHTS, MODEL_WEIGHTS = 12, 90
+# Weights that pruning leaves a node, times D^0.41: to start the refit from, and to predict with.
+WARM_WEIGHTS, MODEL_WEIGHTS, KEPT_GROWTH = 25, 185, 0.41
 PACKED_WEIGHT, PACKING_WEIGHT = 12, 55  # bytes of a weight in a model, and while it is packed
 
 
@@ -140,7 +148,7 @@ def estimate_fit(size: FitSize) -> FitCost:
     --------
     >>> size = FitSize(n_rows=128_710, n_entries=10_700_000, n_features=381_580, n_nodes=17_222)
     >>> cost = estimate_fit(size)
-    >>> 1000 < cost.cpu_seconds < 5000, 1e10 < cost.disk_bytes < 2e10
+    >>> 1000 < cost.cpu_seconds < 5000, 5e9 < cost.disk_bytes < 1e10
     (True, True)
     """
     cpu_seconds = bank_seconds(size, size.C)
@@ -166,6 +174,24 @@ def estimate_fit(size: FitSize) -> FitCost:
     )
 
 
+def network_bytes(size: FitSize, n_workers: int) -> tuple[float, float]:
+    """Return bytes out to the workers of a cluster, and bytes back from them.
+
+    Rows go once to each worker for the nodes that are validated and once for those that are kept;
+    scores of the validation rows and pruned weights come back.
+
+    Examples
+    --------
+    >>> size = FitSize(n_rows=1000, n_entries=100_000, n_features=5000, n_nodes=100)
+    >>> network_bytes(size, 2)
+    (1632000.0, 4000000.0)
+    """
+    rows_bytes = ENTRY * (size.n_entries + 2 * size.n_rows)
+    back = ENTRY * size.n_nodes * _kept(size, MODEL_WEIGHTS) + _score_bytes(size)
+    back += ENTRY * len(size.Cs) * size.n_nodes * _kept(size, WARM_WEIGHTS)
+    return float(n_workers * rows_bytes * (2 if size.Cs else 1)), float(back)
+
+
 def _copies_of_rows(size: FitSize) -> float:
     """Bytes of the rows with the constant and of the shared features, and of both in part."""
     once = ENTRY * (2 * size.n_entries + size.n_rows)
@@ -188,7 +214,7 @@ def _solver_bytes(size: FitSize, n_busy: int) -> float:
 
 
 def _kept(size: FitSize, weights: float) -> float:
-    return min(size.n_features, weights * math.sqrt(size.n_features))
+    return min(size.n_features, weights * size.n_features**KEPT_GROWTH)
 
 
 def _score_bytes(size: FitSize) -> float:

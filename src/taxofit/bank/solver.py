@@ -111,7 +111,8 @@ class BlockSolution:
             part = slice(start, start + n_judged)
             signs = targets.table[targets.row_class[part]]
             judged = np.logaddexp(0.0, -signs * scores[part].astype(np.float64))
-            losses += rows.weight[part] @ judged
+            # Not BLAS, whose sums depend on how many threads it has.
+            losses += np.einsum("i,ij->j", rows.weight[part], judged)
         return scores, losses
 
     def weight_norms(self) -> Floats:
