@@ -31,10 +31,10 @@ __all__ = [
     "work_of",
 ]
 
-# From `benchmarks/cost_model.py`, on one core of an AMD EPYC (Zen 4) at 2.6 GHz.
+# From `benchmarks/cost_model.py`, on one core of an AMD EPYC (Zen 4).
 PASSES = {0.001: 7.1, 0.01: 8.0, 0.1: 10.8, 1.0: 15.0, 10.0: 25.4, 100.0: 31.2, 1000.0: 31.3}
-PASSES_GROWTH = 0.08
-SECONDS = (1.9e-10, 3.2e-9, 2.5e-8)  # a, b, c
+PASSES_GROWTH = 0.078
+SECONDS = (1.7e-10, 3.8e-9, 2.1e-8)  # a, b, c
 REFERENCE = 1e4  # rows and features
 
 BLOCK, LANES, LINE = 256, 16, 64  # of the lanes' solver: problems, lanes, bytes of a float32 line
