@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "cast",
     "chunk_bounds",
+    "empty_beside",
     "index_type",
     "is_mapped",
     "mapped_folder",
@@ -173,8 +174,9 @@ def stack_rows(
     array([[0., 1.],
            [0., 1.]], dtype=float32)
     """
-    folder, kind = mapped_folder(beside), index_type(n_entries)
-    data, indices = _empty(n_entries, np.float32, folder), _empty(n_entries, kind, folder)
+    kind = index_type(n_entries)
+    data = empty_beside(beside, n_entries, np.float32)
+    indices = empty_beside(beside, n_entries, kind)
     indptr = np.zeros(shape[0] + 1, dtype=kind)
     row = entry = 0
     for piece in pieces:
@@ -234,5 +236,13 @@ def index_type(n_entries: int) -> type[np.int32 | np.int64]:
     return np.int32 if n_entries <= np.iinfo(np.int32).max else np.int64
 
 
-def _empty(n_items: int, dtype: DTypeLike, folder: Path | None) -> Array:
+def empty_beside(beside: Any, n_items: int, dtype: DTypeLike) -> Array:
+    """Return a new array whose items are to be set, mapped if ``beside`` is.
+
+    Examples
+    --------
+    >>> empty_beside(np.zeros(1), 3, np.int32).shape
+    (3,)
+    """
+    folder = mapped_folder(beside)
     return np.empty(n_items, dtype) if folder is None else scratch_array(n_items, dtype, folder)
