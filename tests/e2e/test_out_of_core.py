@@ -69,7 +69,7 @@ def weights_of(model):
 
 def test_fit_that_memory_cannot_hold_completes_through_a_store(tmp_path):
     file, hierarchy = write_rows(tmp_path, n_rows=12_800, entries_per_row=500)
-    cap = 360 * MIB
+    cap = 400 * MIB
     refused = fit(file, hierarchy, tmp_path / "refused", cap=cap)
     assert refused.returncode == 2
     assert "of memory but" in refused.stderr
@@ -88,8 +88,8 @@ def test_fit_that_memory_cannot_hold_completes_through_a_store(tmp_path):
 
 @pytest.mark.slow
 def test_rows_of_four_times_the_cap_are_fitted(tmp_path):
-    file, hierarchy = write_rows(tmp_path, n_rows=110_080, entries_per_row=2080)
-    cap, store = 400 * MIB, tmp_path / "store"
+    file, hierarchy = write_rows(tmp_path, n_rows=112_640, entries_per_row=2080)
+    cap, store = 420 * MIB, tmp_path / "store"
     model = tmp_path / "model"
     done = fit(file, hierarchy, model, "--method", "td-lr", "--store", store, cap=cap)
     assert done.returncode == 0, done.stderr

@@ -38,7 +38,7 @@ __all__ = [
     "take_rows",
 ]
 
-CHUNK_ENTRIES = 1 << 20  # looked at at a time: tens of megabytes with all that is made of them
+CHUNK_ENTRIES = 1 << 19  # looked at at a time: some 20 MB with all that is made of them
 SCRATCH_PREFIX = ".taxofit-scratch-"
 
 
@@ -124,7 +124,7 @@ def chunk_bounds(stops: Array, n_entries: int | None = None) -> Iterator[tuple[i
     stops : ndarray of int, shape (n_rows + 1,)
         Where rows stop among all entries, 0 first: the indptr of a CSR matrix.
     n_entries : int, optional
-        A million by default. A row with more is a run of its own.
+        Half a million by default. A row with more is a run of its own.
 
     Examples
     --------
