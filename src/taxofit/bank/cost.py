@@ -155,7 +155,8 @@ def estimate_fit(size: FitSize) -> FitCost:
     cpu_seconds += (1 - VALIDATION_SHARE) * sum(bank_seconds(size, C) for C in size.Cs)
     n_busy = min(size.n_threads, math.ceil(size.n_nodes / BLOCK))
     n_weights = size.n_nodes * _kept(size, MODEL_WEIGHTS)
-    memory = _solver_bytes(size, n_busy) + PACKING_WEIGHT * n_weights
+    solving = n_busy * _block_bytes(size) + ENTRY * n_weights
+    memory = _bank_bytes(size) + max(solving, PACKING_WEIGHT * n_weights)
     disk = PACKED_WEIGHT * n_weights
     rows_bytes, score_bytes = _copies_of_rows(size), _score_bytes(size)
     if size.is_mapped:
@@ -198,19 +199,20 @@ def _copies_of_rows(size: FitSize) -> float:
     return once * (2 if size.Cs else 1)
 
 
-def _solver_bytes(size: FitSize, n_busy: int) -> float:
-    n_bases = 1 + len(size.Cs)
-    per_row = 2 * n_bases * (BASES + 8) + n_busy * (2 * LINE + 2) + 40
-    # Six vectors of sixteen lanes; a block's weights, also in float64 while they are pruned.
+def _bank_bytes(size: FitSize) -> float:
+    """Bytes that last as long as the fit: two starts for each C, twice; weights for the refit."""
+    n_bases = 2 * (1 + len(size.Cs))
+    starts = n_bases * ((BASES + 8) * size.n_rows + BASES * size.n_features) + 40 * size.n_rows
+    return starts + ENTRY * len(size.Cs) * size.n_nodes * _kept(size, WARM_WEIGHTS)
+
+
+def _block_bytes(size: FitSize) -> float:
+    """Bytes of a block while it is solved, judged and pruned, the latter two in float64."""
     width = min(BLOCK, size.n_nodes)
-    per_feature = n_busy * (6 * LINE + width * (4 + 4 + 8 + 4)) + 2 * n_bases * BASES
-    bytes_of_bank = float(per_row * size.n_rows + per_feature * size.n_features)
-    if size.Cs:
-        n_judged = min(VALIDATION_SHARE * size.n_rows * width, JUDGED_CELLS)
-        scores = 4 * VALIDATION_SHARE * size.n_rows * width
-        bytes_of_bank += n_busy * (3 * 8 * n_judged + 2 * scores)
-        bytes_of_bank += ENTRY * len(size.Cs) * size.n_nodes * _kept(size, WARM_WEIGHTS)
-    return bytes_of_bank
+    lanes = (2 * LINE + 2) * size.n_rows + 6 * LINE * size.n_features
+    pruning = width * (4 + 4 + 8 + 4) * size.n_features
+    n_scores = width * VALIDATION_SHARE * size.n_rows if size.Cs else 0.0
+    return lanes + max(pruning, 2 * 4 * n_scores + 3 * 8 * min(n_scores, JUDGED_CELLS))
 
 
 def _kept(size: FitSize, weights: float) -> float:

@@ -30,6 +30,7 @@ SAMPLE_TEXTS = 2000
 # Measured: an entry of svmlight text while it is being read, and a byte of a table.
 READ_ENTRY_BYTES, READ_TABLE_FACTOR = 45, 4
 NEW_TERMS = 0.6  # the vocabulary grows with this power of the number of texts (Heaps' law)
+TOLERANCE = 1.2  # the estimate is good to a fifth or so; what may fit is tried
 ON_DISK = "keep the rows on disk with --store DIR, or use fewer features"
 FEWER = "use fewer features, or give C a value (--C 1) and a method without validation (td-lr)"
 
@@ -56,7 +57,7 @@ def check_memory(file: str, cost: FitCost, *, is_stored: bool) -> None:
 
 def _compare(file: str, what: str, needed: float, remedy: str) -> None:
     available = available_memory()
-    if needed > available:
+    if needed > TOLERANCE * available:
         raise DataError(
             f"{file}: {what} needs about {shown_bytes(needed)} of memory but "
             f"{shown_bytes(available)} are available; {remedy}"
