@@ -43,7 +43,7 @@ ENTRY = 8  # bytes of a value and its column
 BASES = 2 * 3 * 4  # bytes a row: two starts, each with margins and slopes
 # Weights that a first pruning leaves a node, times D^0.41: to start the refit from, and to pack.
 WARM_WEIGHTS, MODEL_WEIGHTS, KEPT_GROWTH = 25, 185, 0.41
-PACKED_WEIGHT, PACKING_WEIGHT = 2, 24  # bytes of one of them in a model, and while it is packed
+PACKED_WEIGHT, PACKING_WEIGHT = 2, 45  # bytes of one of them in a model, and while it is packed
 
 
 @dataclass(frozen=True, kw_only=True)
