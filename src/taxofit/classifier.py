@@ -23,6 +23,7 @@ from taxofit.bank.rows import Rows
 from taxofit.bank.solver import SolverSettings
 from taxofit.bank.split import split_rows
 from taxofit.datasets.features import TextEncoder
+from taxofit.datasets.mapped import take_rows
 from taxofit.errors import DataError, TaxonomyError
 from taxofit.explanation import explain_steps
 from taxofit.flattening import Case, KeepAll
@@ -218,8 +219,9 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         used = np.flatnonzero(weight > 0)
         if not used.size:
             raise DataError("all sample weights are zero; at least one row must count")
+        counted = X if used.size == weight.size else take_rows(X, used)
         bank = NodeBank(
-            Rows.prepare(X[used], fit_intercept=self.fit_intercept, sample_weight=weight[used]),
+            Rows.prepare(counted, fit_intercept=self.fit_intercept, sample_weight=weight[used]),
             taxonomy,
             row_leaf[used],
             settings=SolverSettings(tol=self.tol, max_iter=self.max_iter),

@@ -57,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
+    except MemoryError as error:
+        terminal.show_error(f"not enough memory ({error}); `fit` takes larger files with --store")
+        return BAD_INPUT
     except OSError as error:
         terminal.show_error(f"{error.filename or 'file'}: {error.strerror or error}")
         return BAD_INPUT
@@ -250,6 +253,15 @@ def fit(
             help="Which rows are held out to choose C and nodes.",
         ),
     ] = DEFAULTS.seed,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=READING,
+            metavar="DIR",
+            help="For files larger than memory: convert FILE once to a store in this folder, and "
+            "train from there.",
+        ),
+    ] = DEFAULTS.store,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -273,12 +285,20 @@ def fit(
         features=features,
         device=device,
         seed=seed,
+        store=store,
     )
     options.check()
     with terminal.progress_bars(is_shown=not (as_json or quiet)) as progress:
         from taxofit.workflow.training import fit_file
 
-        report = fit_file(file, model, options, test=test, progress=progress)
+        report = fit_file(
+            file,
+            model,
+            options,
+            test=test,
+            progress=progress,
+            announce=None if as_json or quiet else terminal.show_estimate,
+        )
     if as_json:
         terminal.show_json(report.to_json())
     elif not quiet:

@@ -17,6 +17,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
+    from taxofit.bank.cost import FitCost
     from taxofit.workflow.applying import EvaluationReport, PredictionReport
     from taxofit.workflow.demo import DemoReport
     from taxofit.workflow.training import FitReport
@@ -30,6 +31,7 @@ __all__ = [
     "show_demo",
     "show_description",
     "show_error",
+    "show_estimate",
     "show_evaluation",
     "show_fit",
     "show_json",
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 N_LABELS_SHOWN = 10
+LONG_SECONDS = 60
 SCORE_TITLES = {
     "micro_f1": "µF1",
     "macro_f1": "MF1",
@@ -105,6 +108,22 @@ def show_error(message: object) -> None:
 def show_warning(message: object) -> None:
     """Print one line on stderr."""
     _show_line("warning", "bold yellow", message)
+
+
+def show_estimate(cost: FitCost) -> None:
+    """Say on stderr what a fit will take, where that is more than a minute."""
+    from taxofit.workflow.estimate import shown_bytes  # imports NumPy
+
+    if cost.seconds < LONG_SECONDS:
+        return
+    minutes = cost.seconds / 60
+    time = f"{minutes:.0f} minutes" if minutes < 120 else f"{minutes / 60:,.1f} hours"
+    _show_line(
+        "estimate",
+        "bold cyan",
+        f"training takes about {time}, {shown_bytes(cost.memory_bytes)} of memory and "
+        f"{shown_bytes(cost.disk_bytes)} of disk",
+    )
 
 
 def show_json(report: dict[str, Any]) -> None:

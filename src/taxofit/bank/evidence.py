@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from taxofit.bank.rows import node_targets
+from taxofit.datasets.mapped import mapped_folder, scratch_array
+from taxofit.memory import available_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
     IntArray = NDArray[np.int32]
 
 __all__ = ["Evidence", "gather_evidence", "nodes_with_rows", "scores_of"]
+
+SPILLED_SHARE = 0.25  # of available memory: scores that take more are kept in files
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +80,11 @@ def gather_evidence(
     """
     taxonomy = bank.taxonomy
     n = taxonomy.n_nodes
+    matrices = _score_matrices(rows, n, len(Cs))
     gathered = {
         C: Evidence(
             C,
-            np.zeros((rows.n_rows, n), dtype=np.float32),
+            next(matrices),
             row_leaf,
             np.full(n, np.nan),
             np.full(n, np.nan),
@@ -98,6 +105,19 @@ def gather_evidence(
 
     bank.solve(list(gathered), consume, progress=progress)
     return list(gathered.values())
+
+
+def _score_matrices(rows: Rows, n_nodes: int, n_matrices: int) -> Iterator[NDArray[np.float32]]:
+    """Yield matrices of zeros; in files where memory would be short of room for all of them."""
+    n_bytes = 4 * rows.n_rows * n_nodes * n_matrices
+    is_large = n_bytes > SPILLED_SHARE * available_memory()
+    folder = mapped_folder(rows.X) or Path(tempfile.gettempdir())
+    for _ in range(n_matrices):
+        if is_large:
+            # A node's scores lie together: a block is written once, a walk reads pages in order.
+            yield np.asarray(scratch_array((n_nodes, rows.n_rows), np.float32, folder)).T
+        else:
+            yield np.zeros((rows.n_rows, n_nodes), dtype=np.float32)
 
 
 def scores_of(rows: Rows, weights: NDArray[Any]) -> NDArray[Any]:

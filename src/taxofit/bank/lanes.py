@@ -23,6 +23,7 @@ from taxofit.bank.lane_transfer import gradient_norms_at_zero
 from taxofit.bank.objective import stopping_threshold
 from taxofit.bank.private_features import SplitFeatures, solve_margin
 from taxofit.bank.rows import Targets
+from taxofit.datasets.mapped import cast, row_chunks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,8 +62,11 @@ class LaneSolver:
     def __init__(self, rows: Rows, settings: SolverSettings) -> None:
         self.block_size, self.warm_from, self.is_threaded = BLOCK_SIZE, WARM_FROM, True
         self._rows, self._settings = rows, settings
-        self._csr = (rows.X.indptr.astype(np.int64), rows.X.indices.astype(np.int32), rows.X.data)
+        X = rows.X
+        self._csr = (X.indptr.astype(np.int64), cast(X.indices, np.int32), X.data)
         self._features = SplitFeatures.of(rows)
+        shared = self._features.shared
+        self._shared = (shared.indptr.astype(np.int64), cast(shared.indices, np.int32), shared.data)
         self._known: dict[tuple[float, bool], tuple[SharedRows, Bases]] = {}
         self._lock = Lock()
 
@@ -103,7 +107,7 @@ class LaneSolver:
         """Return rows and bases at C, made once: all-negative (if any is rare) and zero."""
         if (C, has_rare) not in self._known:
             features, cost = self._features, C * self._rows.weight
-            rows = _shared_rows(features, cost)
+            rows = _shared_rows(features, self._shared, cost)
             zero = np.zeros(features.columns.size, dtype=np.float32)
             negative = self._all_negative(C) if has_rare else zero
             self._known[C, has_rare] = rows, _bases(features, cost, negative, zero)
@@ -118,11 +122,11 @@ class LaneSolver:
         return self._features.restrict(found.weights)[0]
 
 
-def _shared_rows(features: SplitFeatures, cost: NDArray[np.float64]) -> SharedRows:
+def _shared_rows(
+    features: SplitFeatures, csr: tuple[Array, Array, Array], cost: NDArray[np.float64]
+) -> SharedRows:
     return SharedRows(
-        features.shared.indptr.astype(np.int64),
-        features.shared.indices.astype(np.int32),
-        features.shared.data.astype(np.float32),
+        *csr,
         np.array([features.constant], dtype=np.float32),
         features.private_square.astype(np.float32),
         cost.astype(np.float32),
@@ -133,18 +137,24 @@ def _bases(
     features: SplitFeatures, cost: NDArray[np.float64], *points: NDArray[np.float32]
 ) -> Bases:
     """Return margins and derivatives of the all-negative problem at two points, from float64."""
-    X = features.shared.astype(np.float64)
-    squares, square = X.power(2), features.private_square
-    found = []
-    for point in points:
-        w = point.astype(np.float64)
-        linear = X @ w[:-1] + features.constant * w[-1]
-        margin = solve_margin(linear, square, cost, label=0.0)
-        sigma = np.exp(-np.logaddexp(0.0, -margin))
-        slope = cost * sigma
-        curvature = slope * (1 - sigma)
-        curvature /= 1 + curvature * square
-        gradient = w + np.append(X.T @ slope, features.constant * slope.sum())
-        diagonal = 1 + np.append(squares.T @ curvature, features.constant * curvature.sum())
-        found.append((point, gradient, 1 / diagonal, linear, margin, slope))
+    found = [_base(features, cost, point) for point in points]
     return Bases(*(np.array(arrays, dtype=np.float32) for arrays in zip(*found, strict=True)))
+
+
+def _base(
+    features: SplitFeatures, cost: NDArray[np.float64], point: NDArray[np.float32]
+) -> tuple[Array, ...]:
+    square, w = features.private_square, point.astype(np.float64)
+    linear, margin, slope = np.empty((3, square.size))
+    gradient, diagonal = w.copy(), np.ones_like(w)
+    for start, stop, shared in row_chunks(features.shared):
+        mine, X = slice(start, stop), shared.astype(np.float64)
+        linear[mine] = X @ w[:-1] + features.constant * w[-1]
+        margin[mine] = solve_margin(linear[mine], square[mine], cost[mine], label=0.0)
+        sigma = np.exp(-np.logaddexp(0.0, -margin[mine]))
+        slope[mine] = cost[mine] * sigma
+        curvature = slope[mine] * (1 - sigma)
+        curvature /= 1 + curvature * square[mine]
+        gradient += np.append(X.T @ slope[mine], features.constant * slope[mine].sum())
+        diagonal += np.append(X.power(2).T @ curvature, features.constant * curvature.sum())
+    return point, gradient, 1 / diagonal, linear, margin, slope

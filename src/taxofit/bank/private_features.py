@@ -18,7 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from taxofit.datasets.mapped import row_chunks, stack_rows
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from taxofit.bank.rows import Rows
@@ -68,20 +72,23 @@ class SplitFeatures:
     @classmethod
     def of(cls, rows: Rows) -> SplitFeatures:
         """Split the columns of sparse rows."""
-        n_features = rows.n_features
-        X = sparse.csc_array(rows.X[:, : n_features - rows.has_constant])
-        X.eliminate_zeros()
-        n_users = np.diff(X.indptr)
+        X, n_features = rows.X, rows.n_features
+        n_users = np.zeros(n_features, dtype=np.int64)
+        for _, _, part in row_chunks(X):
+            n_users += np.bincount(part.indices[part.data != 0], minlength=n_features)
+        if rows.has_constant:
+            n_users[-1] = 0
         shared = np.flatnonzero(n_users > 1)
         shared = shared[np.argsort(-n_users[shared], kind="stable")]
-        private = np.flatnonzero(n_users == 1)
-        P = sparse.csr_array(X[:, private])
-        entries = PrivateEntries(P.indptr.astype(np.int64), private[P.indices], P.data)
+        private = _private_entries(X, n_users == 1)
+        row = np.repeat(np.arange(rows.n_rows), np.diff(private.indptr))
+        square: Array = np.square(private.values, dtype=np.float64)
+        squares: Array = np.bincount(row, weights=square, minlength=rows.n_rows)
         return cls(
-            shared=_sorted_rows(X[:, shared]),
+            shared=_columns_of(X, shared, int(n_users[shared].sum())),
             columns=np.append(shared, n_features - 1 if rows.has_constant else -1),
-            private=entries,
-            private_square=np.asarray(P.astype(np.float64).power(2).sum(axis=1)).ravel(),
+            private=private,
+            private_square=squares,
             constant=float(rows.has_constant),
             n_features=n_features,
         )
@@ -119,7 +126,34 @@ def solve_margin(
     return z
 
 
-def _sorted_rows(X: Any) -> Any:
-    X = sparse.csr_array(X)
-    X.sort_indices()
-    return X
+def _private_entries(X: Any, is_private: NDArray[np.bool_]) -> PrivateEntries:
+    parts = [_kept(part, is_private[part.indices]) for _, _, part in row_chunks(X)]
+    counts = [np.diff(part.indptr) for part in parts]
+    return PrivateEntries(
+        np.append(0, np.cumsum(np.concatenate([*counts, []]))).astype(np.int64),
+        np.concatenate([part.indices for part in parts] or [[]]).astype(np.int64),
+        np.concatenate([part.data for part in parts] or [[]]).astype(np.float32),
+    )
+
+
+def _columns_of(X: Any, columns: NDArray[np.int64], n_entries: int) -> Any:
+    """Return these columns, in this order, without explicit zeros and with rows in order."""
+    place = np.full(X.shape[1], -1, dtype=np.int32)
+    place[columns] = np.arange(columns.size)
+    shape = (X.shape[0], columns.size)
+
+    def pieces() -> Iterator[Any]:
+        for _, _, part in row_chunks(X):
+            kept = _kept(part, place[part.indices] >= 0)
+            entries = (kept.data, place[kept.indices], kept.indptr)
+            piece = sparse.csr_array(entries, shape=(part.shape[0], columns.size))
+            yield piece.tocsc().tocsr()  # sorts every row, in linear time
+
+    return stack_rows(pieces(), shape, n_entries, beside=X)
+
+
+def _kept(rows: Any, mask: NDArray[np.bool_]) -> Any:
+    """Return rows with those of the masked entries that are not 0."""
+    mask = mask & (rows.data != 0)
+    stops = np.append(0, np.cumsum(mask, dtype=rows.indptr.dtype))[rows.indptr]
+    return sparse.csr_array((rows.data[mask], rows.indices[mask], stops), shape=rows.shape)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from taxofit.datasets.mapped import CHUNK_ENTRIES, row_chunks, stack_rows, take_rows
 from taxofit.errors import DataError
 
 if TYPE_CHECKING:
@@ -40,14 +41,13 @@ class Rows:
     def prepare(
         cls, X: Any, *, fit_intercept: bool = True, sample_weight: NDArray[Any] | None = None
     ) -> Rows:
-        """Return rows from a dense array or any scipy sparse matrix."""
+        """Return rows from a dense array or any scipy sparse matrix.
+
+        Of sparse rows that are mapped from a file all copies are mapped too.
+        """
         n = X.shape[0]
         if sparse.issparse(X):
-            with np.errstate(over="ignore"):  # what overflows is refused below
-                X = sparse.csr_array(X, dtype=np.float32)
-            X.sort_indices()
-            if fit_intercept:
-                X = _with_constant_column(X)
+            X = _sparse_rows(sparse.csr_array(X), with_constant=fit_intercept)
         else:
             X = np.asarray(X, dtype=np.float64)
             X = np.hstack([X, np.ones((n, 1))]) if fit_intercept else np.ascontiguousarray(X)
@@ -74,31 +74,43 @@ class Rows:
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Rows:
         """Return some of the rows."""
-        return Rows(self.X[rows], self.weight[rows], self.has_constant)
+        return Rows(take_rows(self.X, rows), self.weight[rows], self.has_constant)
 
 
 def _check_scale(X: Any) -> None:
     """Refuse values whose squares cannot be added up; the solver would only find NaN."""
-    values = X.data if sparse.issparse(X) else X
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = np.square(values, dtype=np.float64).sum()
-    if not np.isfinite(total):
-        largest = float(np.abs(values).max())
-        raise DataError(
-            f"X has values as large as {largest:.3g}, too large to compute with; scale the "
-            f"columns, for example with taxofit.datasets.ColumnScaler"
-        )
+    values = X.data if sparse.issparse(X) else X.reshape(-1)
+    for start in range(0, values.size, CHUNK_ENTRIES):
+        part = values[start : start + CHUNK_ENTRIES]
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = np.square(part, dtype=np.float64).sum()
+        if not np.isfinite(total):
+            raise DataError(
+                f"X has values as large as {float(np.abs(part).max()):.3g}, too large to compute "
+                f"with; scale the columns, for example with taxofit.datasets.ColumnScaler"
+            )
 
 
-def _with_constant_column(X: sparse.csr_array) -> sparse.csr_array:
-    """Append a column of ones, the last entry of every row, without a conversion."""
+def _sparse_rows(X: sparse.csr_array, *, with_constant: bool) -> sparse.csr_array:
+    """Return rows in float32 and in order of their columns, a column of ones appended or not."""
+    if not with_constant and X.dtype == np.float32 and X.has_sorted_indices:
+        return X
     n, d = X.shape
-    ends = X.indptr[1:]
-    # One type for both, or scipy makes both 64-bit.
-    kind = np.int32 if X.nnz + n <= np.iinfo(np.int32).max else np.int64
-    indices = np.insert(X.indices, ends, d).astype(kind)
-    data = np.insert(X.data, ends, np.float32(1))
-    indptr = (X.indptr.astype(np.int64) + np.arange(n + 1)).astype(kind)
+    pieces = (_ordered(rows, with_constant=with_constant) for _, _, rows in row_chunks(X))
+    return stack_rows(pieces, (n, d + with_constant), X.nnz + n * with_constant, beside=X)
+
+
+def _ordered(rows: sparse.csr_array, *, with_constant: bool) -> sparse.csr_array:
+    with np.errstate(over="ignore"):  # what overflows is refused by _check_scale
+        rows = rows.astype(np.float32, copy=False)
+    if not rows.has_sorted_indices:
+        rows = rows.sorted_indices()
+    if not with_constant:
+        return rows
+    n, d = rows.shape
+    ends = rows.indptr[1:]
+    indices, data = np.insert(rows.indices, ends, d), np.insert(rows.data, ends, np.float32(1))
+    indptr = rows.indptr + np.arange(n + 1, dtype=rows.indptr.dtype)
     return sparse.csr_array((data, indices, indptr), shape=(n, d + 1))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from taxofit.bank.block_solver import solver_for
 from taxofit.bank.rows import Rows, node_targets
+from taxofit.datasets.mapped import is_mapped
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,7 +63,7 @@ def sibling_objectives(bank: NodeBank, C: float = 1.0) -> NDArray[np.float64]:
 
 def _on_its_own_features(rows: Rows) -> Rows:
     """Leave out columns that these rows do not use; their weights would be zero."""
-    if not rows.is_sparse:
+    if not rows.is_sparse or is_mapped(rows.X):
         return rows
     X = rows.X
     used, indices = np.unique(X.indices, return_inverse=True)

@@ -40,6 +40,7 @@ MAX_HALVINGS = 40
 # float32 margins can tell; the gradient rule alone could ask for more than their rounding allows.
 RELATIVE_DECREASE = 1e-10
 REPACKED_SHARE = 0.75  # of a block's columns: with fewer left to work on, copying them apart pays
+JUDGED_CELLS = 1 << 22  # scores whose losses are added up at a time
 RARE_SHARE = 0.02  # of the rows: problems with fewer positive ones are nearly 'all negative'
 
 
@@ -105,8 +106,14 @@ class BlockSolution:
         if self.kernels is not None:
             return self.kernels.judge(rows, targets, self.device_weights)
         scores = self.scores(rows)
-        losses = np.logaddexp(0.0, -targets.signs() * scores.astype(np.float64))
-        return scores, rows.weight @ losses
+        losses, n_judged = np.zeros(scores.shape[1]), max(1, JUDGED_CELLS // scores.shape[1])
+        for start in range(0, rows.n_rows, n_judged):
+            part = slice(start, start + n_judged)
+            signs = targets.table[targets.row_class[part]]
+            judged = np.logaddexp(0.0, -signs * scores[part].astype(np.float64))
+            # Not BLAS, whose sums depend on how many threads it has.
+            losses += np.einsum("i,ij->j", rows.weight[part], judged)
+        return scores, losses
 
     def weight_norms(self) -> Floats:
         """Return ‖θ‖ of every column."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from taxofit.datasets.mapped import row_chunks
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -58,9 +60,10 @@ def _row_keys(X: Any) -> UInt64Array:
     """Return a number for the content of each row, the same for dense and sparse X."""
     keys = np.zeros(X.shape[0], dtype=np.uint64)
     if sparse.issparse(X):
-        cells = _cell_keys(X.indices, X.data)
-        cells[X.data == 0] = 0
-        np.add.at(keys, np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), cells)
+        for start, stop, part in row_chunks(X):
+            cells = _cell_keys(part.indices, part.data)
+            cells[part.data == 0] = 0
+            np.add.at(keys, np.repeat(np.arange(start, stop), np.diff(part.indptr)), cells)
         return keys
     columns = np.arange(X.shape[1])
     step = max(1, CHUNK_CELLS // max(1, X.shape[1]))

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from taxofit.datasets.arff import read_arff
     from taxofit.datasets.benchmarks import BENCHMARKS, data_folder, load_benchmark
     from taxofit.datasets.catalogue import make_shop_catalogue
+    from taxofit.datasets.convert import convert_svmlight, convert_table
     from taxofit.datasets.dataset import Dataset
     from taxofit.datasets.features import (
         ColumnScaler,
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
         encoder_from_state,
     )
     from taxofit.datasets.hierarchy import read_hierarchy
+    from taxofit.datasets.row_store import RowStore, open_store
     from taxofit.datasets.svmlight import SvmlightRows, read_svmlight
     from taxofit.datasets.synthetic import make_taxonomy_classification
     from taxofit.datasets.table_chunks import TableChunk, iter_table
@@ -25,9 +27,12 @@ _HOME = {
     "ColumnScaler": "features",
     "CountEncoder": "features",
     "Dataset": "dataset",
+    "RowStore": "row_store",
     "SvmlightRows": "svmlight",
     "TableChunk": "table_chunks",
     "TextEncoder": "features",
+    "convert_svmlight": "convert",
+    "convert_table": "convert",
     "data_folder": "benchmarks",
     "encoder_from_state": "features",
     "from_frame": "tables",
@@ -35,6 +40,7 @@ _HOME = {
     "load_benchmark": "benchmarks",
     "make_shop_catalogue": "catalogue",
     "make_taxonomy_classification": "synthetic",
+    "open_store": "row_store",
     "read_arff": "arff",
     "read_hierarchy": "hierarchy",
     "read_svmlight": "svmlight",
@@ -46,9 +52,12 @@ __all__ = [
     "ColumnScaler",
     "CountEncoder",
     "Dataset",
+    "RowStore",
     "SvmlightRows",
     "TableChunk",
     "TextEncoder",
+    "convert_svmlight",
+    "convert_table",
     "data_folder",
     "encoder_from_state",
     "from_frame",
@@ -56,6 +65,7 @@ __all__ = [
     "load_benchmark",
     "make_shop_catalogue",
     "make_taxonomy_classification",
+    "open_store",
     "read_arff",
     "read_hierarchy",
     "read_svmlight",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from taxofit.datasets.mapped import take_rows
 from taxofit.errors import DataError
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Dataset:
     def subset(self, rows: ArrayLike) -> Dataset:
         """Return the data set with these rows only: positions, a mask, or a slice."""
         index = rows if isinstance(rows, slice) else np.asarray(rows)
-        return replace(self, X=self.X[index], y=self.y[index])
+        return replace(self, X=take_rows(self.X, index), y=self.y[index])
 
     def __len__(self) -> int:
         return self.n_rows

@@ -6,6 +6,7 @@ pickle: ``to_state`` gives a dictionary for JSON and named arrays, `encoder_from
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -67,9 +68,21 @@ class CountEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002  (scikit-learn's signature)
         """Count in how many rows each feature occurs; shape (n_rows, n_features)."""
-        counts = _check_counts(X)
-        n_rows, self.n_features_in_ = counts.shape
-        n_with = np.bincount(counts.indices[counts.data > 0], minlength=self.n_features_in_)
+        return self.fit_chunks([X])
+
+    def fit_chunks(self, chunks: Iterable[Any]) -> Self:
+        """Fit on rows that come some at a time, at least once."""
+        n_rows, n_with = 0, np.zeros(0, dtype=np.int64)
+        for chunk in chunks:
+            counts = _check_counts(chunk)
+            n_rows, n_features = n_rows + counts.shape[0], counts.shape[1]
+            found = np.bincount(counts.indices[counts.data > 0], minlength=n_features)
+            n_with = found + n_with if n_with.size else found
+        return self.fit_frequencies(n_rows, n_with)
+
+    def fit_frequencies(self, n_rows: int, n_with: NDArray[np.int64]) -> Self:
+        """Fit on what was counted: rows in all, and rows with each feature."""
+        self.n_features_in_ = n_with.size
         self.idf_ = (1 + np.log((1 + n_rows) / (1 + n_with))).astype(np.float32)
         return self
 
@@ -176,6 +189,42 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows: sparse.csr_matrix = self.weights_.fit_transform(_side_by_side(parts))
         return rows
 
+    def fit_chunks(self, chunks: Iterable[Any]) -> Self:
+        """Fit on texts that come some at a time; only the terms are kept, never the counts."""
+        self.counters_ = self._counters()
+        analyses = [counter.build_analyzer() for counter in self.counters_]
+        n_rows = 0
+        with_term: list[Counter[str]] = [Counter() for _ in analyses]
+        in_all: list[Counter[str]] = [Counter() for _ in analyses]
+        for chunk in chunks:
+            texts = _check_texts(chunk)
+            n_rows += len(texts)
+            for analyse, rows, total in zip(analyses, with_term, in_all, strict=True):
+                for terms in map(analyse, texts):
+                    rows.update(set(terms))
+                    total.update(terms)
+        frequencies: list[int] = []
+        for counter, rows, total in zip(self.counters_, with_term, in_all, strict=True):
+            terms = self._chosen_terms(rows, total)
+            counter.vocabulary_ = {term: column for column, term in enumerate(terms)}
+            frequencies += [rows[term] for term in terms]
+        self.weights_ = CountEncoder(sublinear_tf=self.sublinear_tf)
+        self.weights_.fit_frequencies(n_rows, np.array(frequencies))
+        return self
+
+    def _chosen_terms(self, rows: Counter[str], total: Counter[str]) -> list[str]:
+        """Return the terms of enough rows, the most frequent of them, as CountVectorizer does."""
+        terms = sorted(term for term, n_rows in rows.items() if n_rows >= self.min_df)
+        if not terms:
+            raise DataError(
+                f"no {self.features} to learn from in these texts; are they the right columns, "
+                f"and is min_df={self.min_df} small enough?"
+            )
+        if self.max_features is None:
+            return terms
+        order = np.argsort([-total[term] for term in terms])[: self.max_features]
+        return [terms[place] for place in np.sort(order)]
+
     def transform(self, X: Any) -> sparse.csr_matrix:
         """Return tf-idf rows: CSR of float32, shape (n_rows, n_terms)."""
         check_is_fitted(self)
@@ -256,11 +305,18 @@ class ColumnScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002  (scikit-learn's signature)
         """Find the largest absolute value of each column; shape (n_rows, n_features)."""
-        X = check_array(X, accept_sparse="csr", dtype=np.float64)
-        self.n_features_in_ = X.shape[1]
-        largest: Any = abs(X).max(axis=0)
-        if hasattr(largest, "toarray"):
-            largest = largest.toarray().ravel()
+        return self.fit_chunks([X])
+
+    def fit_chunks(self, chunks: Iterable[Any]) -> Self:
+        """Fit on rows that come some at a time, at least once."""
+        largest: Any = 0.0
+        for chunk in chunks:
+            X = check_array(chunk, accept_sparse="csr", dtype=np.float64)
+            self.n_features_in_ = X.shape[1]
+            found = abs(X).max(axis=0)
+            largest = np.maximum(
+                largest, found.toarray().ravel() if hasattr(found, "toarray") else found
+            )
         self.scale_ = np.where(largest > 0, largest, 1.0)
         return self
 

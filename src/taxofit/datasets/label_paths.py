@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
     Path = tuple[Hashable, ...]
 
-__all__ = ["guess_path_separator", "labels_in", "labels_of_paths", "paths_of_levels", "split_path"]
+__all__ = [
+    "guess_path_separator",
+    "labels_in",
+    "labels_of_paths",
+    "path_of",
+    "paths_of_levels",
+    "split_path",
+]
 
 PATH_SEPARATORS = (" > ", ">", "::", "|", "/", ";")
 
@@ -51,6 +58,19 @@ def split_path(value: str, separator: str | None) -> Path:
         return (value.strip(),)
     names = tuple(name.strip() for name in value.split(separator))
     return names[1:] if len(names) > 1 and not names[0] else names
+
+
+def path_of(value: Hashable, separator: str | None) -> Path:
+    """Return the path that a table's value stands for; what is no text is a path of one.
+
+    Examples
+    --------
+    >>> path_of("Home > Toys", " > "), path_of(7, None), path_of(None, None)
+    (('Home', 'Toys'), (7,), ('',))
+    """
+    if isinstance(value, str):
+        return split_path(value, separator)
+    return ("",) if is_missing(value) else (value,)
 
 
 def paths_of_levels(columns: Sequence[Sequence[Hashable]]) -> list[Path]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     IntArray = NDArray[np.int64]
 
-__all__ = ["SvmlightRows", "read_svmlight"]
+__all__ = ["SvmlightRows", "parse_file", "read_svmlight"]
 
 CHUNK_BYTES = 8 * 2**20
 N_CHARACTERS_SHOWN = 40
@@ -163,7 +163,7 @@ def read_svmlight(
     chunks: list[kernel.ParsedLines] = []
     origins: list[tuple[str, IntArray]] = []
     for file in paths:
-        found = list(_parse_file(file, multilabel=multilabel))
+        found = list(parse_file(file, multilabel=multilabel))
         origins.append((fspath(file), _joined([chunk.row_lines for chunk in found])))
         chunks += found
     row_stops = _running([chunk.row_stops for chunk in chunks], [len(c.ids) for c in chunks])
@@ -193,9 +193,12 @@ def read_svmlight(
     return SvmlightRows(X, y, known, tuple(origins), n_read - len(columns))
 
 
-def _parse_file(path: FilePath, *, multilabel: bool) -> Iterator[kernel.ParsedLines]:
+def parse_file(
+    path: FilePath, *, multilabel: bool = False, chunk_bytes: int = CHUNK_BYTES
+) -> Iterator[kernel.ParsedLines]:
+    """Yield the rows of a file some at a time, with their lines counted from its start."""
     n_lines = 0
-    for text in _whole_lines(path):
+    for text in _whole_lines(path, chunk_bytes):
         parsed = kernel.parse_lines(text, multilabel=multilabel)
         what, line, line_start, start, stop = parsed.problem
         if what != kernel.FINE:
@@ -218,12 +221,12 @@ def _fail(path: FilePath, place: tuple[int, int], what: str, token: bytes) -> No
     raise DataError(f"{fspath(path)}:{place[0]}: {what} {shown} (column {place[1]})")
 
 
-def _whole_lines(path: FilePath) -> Iterator[bytes]:
+def _whole_lines(path: FilePath, chunk_bytes: int) -> Iterator[bytes]:
     """Yield the file in chunks that end with a newline."""
     n_lines = 0
     with open_bytes(path) as handle:
         rest = handle.read(len(BOM_UTF8)).removeprefix(BOM_UTF8)
-        while block := handle.read(CHUNK_BYTES):
+        while block := handle.read(chunk_bytes):
             block = rest + block
             cut = block.rfind(b"\n") + 1
             rest = block[cut:]

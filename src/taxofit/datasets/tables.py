@@ -15,10 +15,10 @@ from taxofit.datasets.label_paths import (
     guess_path_separator,
     labels_in,
     labels_of_paths,
+    path_of,
     paths_of_levels,
-    split_path,
 )
-from taxofit.datasets.table_chunks import TableChunk, is_missing, iter_table
+from taxofit.datasets.table_chunks import TableChunk, iter_table
 from taxofit.errors import DataError
 
 if TYPE_CHECKING:
@@ -211,18 +211,12 @@ class _Wanted:
                 separator, note = _guess(values, self.label_path, taxonomy)
                 notes = (*notes, *note)
             if taxonomy is None:
-                paths = [_path(value, separator) for value in values]
+                paths = [path_of(value, separator) for value in values]
                 y, taxonomy = labels_of_paths(paths, None, locate=chunk.locate)
             else:
                 y = labels_in(values, taxonomy, separator, locate=chunk.locate)
         dataset = Dataset(X, y, taxonomy, name, notes)
         return settle_internal_labels(dataset, internal_labels, locate=chunk.locate)
-
-
-def _path(value: Hashable, separator: str | None) -> tuple[Hashable, ...]:
-    if isinstance(value, str):
-        return split_path(value, separator)
-    return ("",) if is_missing(value) else (value,)
 
 
 def _guess(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from taxofit.datasets.mapped import chunk_bounds, empty_beside, row_chunks
 from taxofit.predict import pack_loops
 from taxofit.predict.packed_weights import PackedWeights
 
@@ -56,19 +57,20 @@ class Sightings:
         """Return the sightings of the rows of X, shape (n_rows, n_features)."""
         position = taxonomy.leaf_start[row_leaf]
         order = np.argsort(position, kind="stable")
-        sorted_rows = sparse.csr_array(X)[order]
-        by_feature = sparse.csr_array(
-            (
-                np.ones(sorted_rows.nnz, dtype=np.int8),
-                sorted_rows.indices,
-                sorted_rows.indptr,
-            ),
-            shape=sorted_rows.shape,
-        ).tocsc()
-        return cls(
-            by_feature.indptr.astype(np.int64),
-            position[order][by_feature.indices].astype(np.int32),
-        )
+        stops = np.append(0, np.cumsum(np.diff(X.indptr)[order], dtype=np.int64))
+        n_rows_with = np.zeros(X.shape[1], dtype=np.int64)
+        for _, _, rows in row_chunks(X):
+            n_rows_with += np.bincount(rows.indices, minlength=X.shape[1])
+        start = np.append(0, np.cumsum(n_rows_with))
+        positions, filled = empty_beside(X, int(start[-1]), np.int32), start[:-1].copy()
+        for first, stop in chunk_bounds(stops):
+            mine = order[first:stop]
+            by_feature = X[mine].tocsc()
+            places = np.repeat(filled - by_feature.indptr[:-1], np.diff(by_feature.indptr))
+            places += np.arange(by_feature.nnz)
+            positions[places] = position[mine][by_feature.indices]
+            filled += np.diff(by_feature.indptr)
+        return cls(start, np.asarray(positions))
 
 
 class Packer:

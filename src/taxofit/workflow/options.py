@@ -67,6 +67,8 @@ class FitOptions:
     device : str
         Where to train; one of ``DEVICES``.
     seed : int
+    store : str, optional
+        Folder where the rows are kept in a memory-mapped store: for files larger than memory.
 
     Examples
     --------
@@ -96,6 +98,7 @@ class FitOptions:
     features: str = "words"
     device: str = "auto"
     seed: int = 0
+    store: str | None = None
 
     @property
     def regularisation(self) -> float | Literal["auto"]:

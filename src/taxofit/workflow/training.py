@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taxofit.classifier import TaxonomyClassifier
-from taxofit.datasets import ColumnScaler, CountEncoder
 from taxofit.errors import DataError, ModelError, TaxofitError
 from taxofit.model_store import read_manifest, save_model
 from taxofit.workflow.applying import score_rows
-from taxofit.workflow.sources import read_for_fit
+from taxofit.workflow.estimate import check_memory, check_reading, estimate_for
+from taxofit.workflow.sources import Source, read_for_fit
+from taxofit.workflow.storing import encoder_for, read_through_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
+    from taxofit.bank.cost import FitCost
     from taxofit.workflow.applying import EvaluationReport
     from taxofit.workflow.options import FitOptions
-    from taxofit.workflow.sources import Source
 
     Progress = Callable[[str, int, int], None]
 
@@ -50,6 +51,8 @@ class FitReport:
     notes : tuple of str
         What was guessed or left out.
     test : EvaluationReport, optional
+    estimate : FitCost, optional
+        What training was expected to take; None for dense rows and on a GPU.
     """
 
     model: str
@@ -66,6 +69,7 @@ class FitReport:
     train_seconds: float
     notes: tuple[str, ...]
     test: EvaluationReport | None = None
+    estimate: FitCost | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON values; scores are fractions, infinity is None."""
@@ -87,6 +91,7 @@ class FitReport:
             "train_seconds": self.train_seconds,
             "notes": list(self.notes),
             "test": None if self.test is None else self.test.to_json(),
+            "estimate": None if self.estimate is None else self.estimate.to_json(),
         }
 
 
@@ -97,6 +102,7 @@ def fit_file(
     *,
     test: str | None = None,
     progress: Progress | None = None,
+    announce: Callable[[FitCost], None] | None = None,
 ) -> FitReport:
     """Train on a file, save the model, and return what happened.
 
@@ -113,18 +119,31 @@ def fit_file(
         A labelled file of the same kind, to score the model on.
     progress : callable, optional
         Called with (stage, done, in all); in all is 0 where it is not known.
+    announce : callable, optional
+        Called with the estimate of what training will take, before it begins.
     """
     tell = progress or _say_nothing
     options.check()
     check_model_folder(model)
     tell("Reading", 0, 0)
-    data, source = read_for_fit(file, options)
+    if options.store is None:
+        check_reading(file, Source.from_options(options, file))
+        data, source = read_for_fit(file, options)
+        encoder, fitted_encoder = encoder_for(options, source), None
+    else:
+        data, source, fitted_encoder = read_through_store(file, options, options.store, tell=tell)
+        encoder = None  # the store's rows have been through it
+    estimate = estimate_for(data, options, encoder)
+    if estimate is not None:
+        check_memory(file, estimate, is_stored=options.store is not None)
+        if announce is not None:
+            announce(estimate)
     test_data = None if test is None else source.read_labelled(test, data.taxonomy)
     classifier = TaxonomyClassifier(
         data.taxonomy,
         flattening=options.method,
         C=options.regularisation,
-        encoder=_encoder(options, source),
+        encoder=encoder,
         device=options.device,  # type: ignore[arg-type]
         random_state=options.seed,
     )
@@ -132,6 +151,8 @@ def fit_file(
     started = time.perf_counter()
     classifier.fit(data.X, data.y, progress=progress)
     train_seconds = time.perf_counter() - started
+    if fitted_encoder is not None:
+        classifier.encoder_ = fitted_encoder
     save_model(classifier, model, notes={"source": source.to_notes(), "rows": data.n_rows})
     score = classifier.validation_score_
     return FitReport(
@@ -149,6 +170,7 @@ def fit_file(
         train_seconds=train_seconds,
         notes=data.notes,
         test=None if test_data is None else score_rows(classifier, test_data),
+        estimate=estimate,
     )
 
 
@@ -182,14 +204,6 @@ def check_can_be_made(folder: Path) -> None:
         raise DataError(f"{folder} cannot be made: {above} is a file")
     if not os.access(above, os.W_OK):
         raise DataError(f"{folder} cannot be made: {above} may not be written to")
-
-
-def _encoder(options: FitOptions, source: Source) -> str | CountEncoder | ColumnScaler | None:
-    if source.text:
-        return options.features
-    if source.format == "svmlight" and not options.raw:
-        return CountEncoder(sublinear_tf=True)
-    return ColumnScaler() if options.scale == "max" else None
 
 
 def _say_nothing(stage: str, done: int, total: int) -> None:

@@ -1,0 +1,223 @@
+"""What a fit over sparse rows on a CPU will cost, before it begins: time, memory and disk.
+
+Of a bank of n nodes over N rows with E entries and D features, at one C:
+
+    passes(C)   = p_C · (N / 10⁴)^g                     over the rows, for each node
+    CPU seconds = n · (passes · (a · E · (1 + ln(1 + D / 10⁴)) + b · N) + c · D)
+
+The logarithm stands for the caches that more features no longer fit in; the last term is reading
+off, judging and pruning a node's weights. ``benchmarks/cost_model.py`` fits p, g, a, b and c to
+measured blocks; docs/scaling.md says how well. Bytes are those of the arrays that the code makes at
+the peak; how many weights pruning leaves was measured too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from taxofit.bank.evidence import SPILLED_SHARE
+from taxofit.bank.solver import JUDGED_CELLS
+
+__all__ = [
+    "FitCost",
+    "FitSize",
+    "bank_seconds",
+    "estimate_fit",
+    "network_bytes",
+    "passes_at",
+    "work_of",
+]
+
+# From `benchmarks/cost_model.py`, on one core of an AMD EPYC (Zen 4).
+PASSES = {0.001: 7.1, 0.01: 8.0, 0.1: 10.8, 1.0: 15.0, 10.0: 25.4, 100.0: 31.2, 1000.0: 31.3}
+PASSES_GROWTH = 0.078
+SECONDS = (1.7e-10, 3.8e-9, 2.1e-8)  # a, b, c
+REFERENCE = 1e4  # rows and features
+
+BLOCK, LANES, LINE = 256, 16, 64  # of the lanes' solver: problems, lanes, bytes of a float32 line
+VALIDATION_SHARE = 0.1
+ENTRY = 8  # bytes of a value and its column
+BASES = 2 * 3 * 4  # bytes a row: two starts, each with margins and slopes
+# Weights that a first pruning leaves a node, times D^0.41: to start the refit from, and to pack.
+WARM_WEIGHTS, MODEL_WEIGHTS, KEPT_GROWTH = 25, 185, 0.41
+PACKED_WEIGHT, PACKING_WEIGHT = 2, 45  # bytes of one of them in a model, and while it is packed
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSize:
+    """What a fit is asked to do.
+
+    Attributes
+    ----------
+    n_rows, n_entries, n_features, n_nodes : int
+        Entries are those of the encoded rows, without the constant feature.
+    Cs : tuple of float
+        Tried on validation rows; empty where none are held out.
+    C : float
+        Of the last solve over all rows.
+    n_threads : int
+    is_mapped : bool
+        Whether the rows are in a store.
+    available_bytes : float
+        Scores of the validation rows that take a larger share of it go to files.
+    """
+
+    n_rows: int
+    n_entries: int
+    n_features: int
+    n_nodes: int
+    Cs: tuple[float, ...] = ()
+    C: float = 1.0
+    n_threads: int = 1
+    is_mapped: bool = False
+    available_bytes: float = math.inf
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitCost:
+    """What it takes.
+
+    Attributes
+    ----------
+    cpu_seconds : float
+    seconds : float
+        With the work on all threads.
+    memory_bytes : float
+        On top of what the process and the rows themselves have; pages of files do not count.
+    disk_bytes : float
+        For the model, and for scratch files beside a store.
+    """
+
+    cpu_seconds: float
+    seconds: float
+    memory_bytes: float
+    disk_bytes: float
+
+    def to_json(self) -> dict[str, float]:
+        """Return whole numbers, for JSON."""
+        return {
+            "cpu_seconds": round(self.cpu_seconds, 1),
+            "seconds": round(self.seconds, 1),
+            "memory_bytes": round(self.memory_bytes),
+            "disk_bytes": round(self.disk_bytes),
+        }
+
+
+def passes_at(C: float, n_rows: int) -> float:
+    """Return how often the solver goes over the rows for a node.
+
+    Examples
+    --------
+    >>> passes_at(1.0, 10_000)
+    15.0
+    """
+    logs = [math.log10(known) for known in PASSES]
+    passes = float(np.interp(math.log10(C), logs, list(PASSES.values())))
+    return passes * (max(n_rows, 1) / REFERENCE) ** PASSES_GROWTH
+
+
+def work_of(n_rows: int, n_entries: int, n_features: int, passes: float) -> tuple[float, ...]:
+    """Return what a, b and c are multiplied with, for one node.
+
+    Examples
+    --------
+    >>> work_of(10, 100, 0, 2.0)
+    (200.0, 20.0, 0)
+    """
+    misses = 1 + math.log1p(n_features / REFERENCE)
+    return passes * n_entries * misses, passes * n_rows, n_features
+
+
+def bank_seconds(size: FitSize, C: float) -> float:
+    """Return the CPU time of all nodes over all rows at one C.
+
+    The all-negative problem that rare nodes start from has a pass to itself: it costs as much as
+    sixteen nodes.
+    """
+    work = work_of(size.n_rows, size.n_entries, size.n_features, passes_at(C, size.n_rows))
+    return (size.n_nodes + LANES) * float(np.dot(work, SECONDS))
+
+
+def estimate_fit(size: FitSize) -> FitCost:
+    """Return what a fit of this size will take.
+
+    Examples
+    --------
+    >>> size = FitSize(n_rows=128_710, n_entries=10_700_000, n_features=381_580, n_nodes=17_222)
+    >>> cost = estimate_fit(size)
+    >>> 1000 < cost.cpu_seconds < 5000, 5e8 < cost.disk_bytes < 5e9
+    (True, True)
+    """
+    cpu_seconds = bank_seconds(size, size.C)
+    cpu_seconds += (1 - VALIDATION_SHARE) * sum(bank_seconds(size, C) for C in size.Cs)
+    n_busy = min(size.n_threads, math.ceil(size.n_nodes / BLOCK))
+    n_weights = size.n_nodes * _kept(size, MODEL_WEIGHTS)
+    solving = n_busy * _block_bytes(size) + ENTRY * n_weights
+    memory = _bank_bytes(size) + max(solving, PACKING_WEIGHT * n_weights)
+    disk = PACKED_WEIGHT * n_weights
+    rows_bytes, score_bytes = _copies_of_rows(size), _score_bytes(size)
+    if size.is_mapped:
+        disk += rows_bytes
+    else:
+        memory += rows_bytes
+    if score_bytes > SPILLED_SHARE * size.available_bytes:
+        disk += score_bytes
+    else:
+        memory += score_bytes
+    return FitCost(
+        cpu_seconds=cpu_seconds,
+        seconds=cpu_seconds / n_busy,
+        memory_bytes=memory,
+        disk_bytes=disk,
+    )
+
+
+def network_bytes(size: FitSize, n_workers: int) -> tuple[float, float]:
+    """Return bytes out to the workers of a cluster, and bytes back from them.
+
+    Rows go once to each worker for the nodes that are validated and once for those that are kept;
+    scores of the validation rows and pruned weights come back.
+
+    Examples
+    --------
+    >>> size = FitSize(n_rows=1000, n_entries=100_000, n_features=5000, n_nodes=100)
+    >>> network_bytes(size, 2)
+    (1632000.0, 4000000.0)
+    """
+    rows_bytes = ENTRY * (size.n_entries + 2 * size.n_rows)
+    back = ENTRY * size.n_nodes * _kept(size, MODEL_WEIGHTS) + _score_bytes(size)
+    back += ENTRY * len(size.Cs) * size.n_nodes * _kept(size, WARM_WEIGHTS)
+    return float(n_workers * rows_bytes * (2 if size.Cs else 1)), float(back)
+
+
+def _copies_of_rows(size: FitSize) -> float:
+    """Bytes of the rows with the constant and of the shared features, and of both in part."""
+    once = ENTRY * (2 * size.n_entries + size.n_rows)
+    return once * (2 if size.Cs else 1)
+
+
+def _bank_bytes(size: FitSize) -> float:
+    """Bytes that last as long as the fit: two starts for each C, twice; weights for the refit."""
+    n_bases = 2 * (1 + len(size.Cs))
+    starts = n_bases * ((BASES + 8) * size.n_rows + BASES * size.n_features) + 40 * size.n_rows
+    return starts + ENTRY * len(size.Cs) * size.n_nodes * _kept(size, WARM_WEIGHTS)
+
+
+def _block_bytes(size: FitSize) -> float:
+    """Bytes of a block while it is solved, judged and pruned, the latter two in float64."""
+    width = min(BLOCK, size.n_nodes)
+    lanes = (2 * LINE + 2) * size.n_rows + 6 * LINE * size.n_features
+    pruning = width * (4 + 4 + 8 + 4) * size.n_features
+    n_scores = width * VALIDATION_SHARE * size.n_rows if size.Cs else 0.0
+    return lanes + max(pruning, 2 * 4 * n_scores + 3 * 8 * min(n_scores, JUDGED_CELLS))
+
+
+def _kept(size: FitSize, weights: float) -> float:
+    return min(size.n_features, weights * size.n_features**KEPT_GROWTH)
+
+
+def _score_bytes(size: FitSize) -> float:
+    return 4 * VALIDATION_SHARE * size.n_rows * size.n_nodes * len(size.Cs)

@@ -1,0 +1,46 @@
+from dataclasses import replace
+
+import pytest
+
+from taxofit.bank.cost import FitSize, estimate_fit, passes_at
+
+SIZE = FitSize(n_rows=20_000, n_entries=1_500_000, n_features=60_000, n_nodes=3000, Cs=(0.1, 1.0))
+
+
+def test_time_grows_in_proportion_to_the_nodes():
+    once, twice = estimate_fit(SIZE), estimate_fit(replace(SIZE, n_nodes=6000))
+    assert twice.cpu_seconds == pytest.approx(2 * once.cpu_seconds, rel=0.01)
+
+
+def test_threads_share_the_work_as_far_as_there_are_blocks():
+    alone, many = estimate_fit(SIZE), estimate_fit(replace(SIZE, n_threads=1000))
+    assert many.cpu_seconds == pytest.approx(alone.cpu_seconds)
+    assert alone.seconds / many.seconds == pytest.approx(12)  # blocks of 256 in 3000
+
+
+def test_mapped_rows_take_disk_instead_of_memory():
+    in_memory, mapped = estimate_fit(SIZE), estimate_fit(replace(SIZE, is_mapped=True))
+    moved = in_memory.memory_bytes - mapped.memory_bytes
+    assert moved >= 8 * 2 * SIZE.n_entries
+    assert mapped.disk_bytes - in_memory.disk_bytes == pytest.approx(moved)
+
+
+def test_scores_of_the_validation_rows_are_counted_for_every_c():
+    none = estimate_fit(replace(SIZE, Cs=()))
+    some, more = estimate_fit(SIZE), estimate_fit(replace(SIZE, Cs=(0.1, 1.0, 10.0)))
+    scores = 4 * 0.1 * SIZE.n_rows * SIZE.n_nodes
+    assert some.memory_bytes - none.memory_bytes >= 2 * scores
+    assert more.memory_bytes - some.memory_bytes >= scores
+
+
+def test_passes_grow_with_c_and_are_defined_for_any():
+    known = [passes_at(C, 10_000) for C in (1e-6, 1e-3, 0.05, 1, 7, 1e3, 1e6)]
+    assert known == sorted(known)
+    assert known[0] == known[1]
+
+
+def test_scores_beyond_their_share_of_memory_go_to_files():
+    kept, spilled = estimate_fit(SIZE), estimate_fit(replace(SIZE, available_bytes=1e6))
+    scores = 4 * 0.1 * SIZE.n_rows * SIZE.n_nodes * 2
+    assert kept.memory_bytes - spilled.memory_bytes == pytest.approx(scores)
+    assert spilled.disk_bytes - kept.disk_bytes == pytest.approx(scores)
