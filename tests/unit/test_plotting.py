@@ -13,7 +13,7 @@ def test_importing_plotting_does_not_import_plotly():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_curve_has_a_line_for_each_run_and_one_for_the_mean():
+def test_a_curve_has_a_line_for_each_run_one_for_the_mean_and_one_for_flat():
     pytest.importorskip("plotly")
     results = {
         "dataset": "toy",
@@ -25,8 +25,9 @@ def test_a_curve_has_a_line_for_each_run_and_one_for_the_mean():
         },
     }
     figure = plotting.plot_threshold_curve(results)
-    assert len(figure.data) == 2
+    assert [line.name for line in figure.data] == ["seed 0, C=1", "Global-INF, mean", "flat LR"]
     assert list(figure.data[1].y) == [40.0, 30.0]
+    assert set(figure.data[2].y) == {50.0}
 
 
 def test_every_figure_has_a_part_of_the_results_to_draw():
