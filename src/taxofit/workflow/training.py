@@ -14,6 +14,7 @@ from taxofit.datasets import ColumnScaler, CountEncoder
 from taxofit.errors import DataError, ModelError, TaxofitError
 from taxofit.model_store import read_manifest, save_model
 from taxofit.workflow.applying import score_rows
+from taxofit.workflow.reporting import fit_command, study_files
 from taxofit.workflow.sources import read_for_fit
 
 if TYPE_CHECKING:
@@ -132,7 +133,14 @@ def fit_file(
     started = time.perf_counter()
     classifier.fit(data.X, data.y, progress=progress)
     train_seconds = time.perf_counter() - started
-    save_model(classifier, model, notes={"source": source.to_notes(), "rows": data.n_rows})
+    save_model(
+        classifier,
+        model,
+        notes={"source": source.to_notes(), "rows": data.n_rows},
+        attachments=study_files(
+            classifier, data.X, name=Path(file).name, command=fit_command(file, model, options)
+        ),
+    )
     score = classifier.validation_score_
     return FitReport(
         model=model,
