@@ -144,17 +144,18 @@ def run_headline(results: Mapping[str, Any]) -> tuple[str, str, str]:
     summary = results["summary"]
     n_runs = len({line["seed"] for line in results["results"]})
     runs = "1 run" if n_runs == 1 else f"{n_runs} runs"
-    compared = f"{len(summary)} methods, {runs}."
+    compared = f"{len(summary)} methods in {runs}"
     if not {"global-inf", "td-lr"} <= summary.keys():
-        return compared, "", ""
+        return f"{compared}.", "", ""
+    score = SCORES["macro_f1"]
     mine, original = (summary[name]["macro_f1"]["mean"] for name in ("global-inf", "td-lr"))
+    gained = f"Repair changes macro-F1 by {score.show_change(mine - original)} points."
     brought = (
-        f"Global-INF reaches {100 * mine:.2f} % macro-F1 on the test rows, "
-        f"{100 * (mine - original):+.2f} points against the taxonomy as it is"
+        f"{compared}: Global-INF reaches {score.show(mine)} on the test rows, top-down on the "
+        f"taxonomy as it is {score.show(original)}"
     )
     if "lr" in summary:
-        flat = summary["lr"]["macro_f1"]["mean"]
-        brought += f" and {100 * (mine - flat):+.2f} against flat"
+        brought += f", flat {score.show(summary['lr']['macro_f1']['mean'])}"
     pairs = results["significance"].get("global_inf_against", {}).get("td-lr", [])
     n_significant = sum(pair["wilcoxon_p_value"] < SIGNIFICANT for pair in pairs)
     chance = (
@@ -163,4 +164,4 @@ def run_headline(results: Mapping[str, Any]) -> tuple[str, str, str]:
         if pairs
         else ""
     )
-    return compared, f"{brought}.", chance
+    return gained, f"{brought}.", chance

@@ -66,7 +66,7 @@ def of_results(results: Mapping[str, Any], figures: Figures) -> Body:
     )
     parts = [
         ("overview", "Overview", overview),
-        ("charts", "Charts", _charts(figures, "What the paper draws")),
+        ("charts", "Charts", _charts(figures, "The paper's figures")),
         ("methods", "Settings", _settings_of_results(results)),
     ]
     return _body(f"{name}: taxofit report", parts)
