@@ -15,7 +15,8 @@ function matches(text) {
     const path = pathOf(node).map((each) => lower[each]).join(" ");
     if (parts.every((part) => path.includes(part))) found.push(node);
   }
-  const rank = (node) => (lower[node] === last ? 0 : lower[node].startsWith(last) ? 1 : 2);
+  const whole = parts.join(" ");
+  const rank = (node) => [lower[node] === whole, lower[node].startsWith(whole), lower[node].includes(whole), true].indexOf(true);
   return found.sort((a, b) => rank(a) - rank(b) || nodes.rows[b] - nodes.rows[a]);
 }
 
