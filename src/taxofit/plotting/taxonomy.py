@@ -18,7 +18,7 @@ SMALLEST_SHARE = 0.004  # of the rows shown; narrower sectors are put together
 MAX_LEVELS = 2
 REMOVED = "✕ "
 UNKNOWN = "#dfe2e0"
-EASIEST, HARDEST = -1.0, 3.0  # values of (f* - µ)/σ at the ends of the scale
+EASIEST, HARDEST = -1.0, 3.0  # (f* - µ)/σ at the ends of the scale, the upper one at the least
 
 
 def plot_taxonomy(study: Study, *, root: str | int | None = None) -> go.Figure:
@@ -76,7 +76,8 @@ def plot_taxonomy(study: Study, *, root: str | int | None = None) -> go.Figure:
     trace.labels = [
         REMOVED * (s["id"] in removed) + plain_text(short(s["name"], 40)) for s in sectors
     ]
-    trace.marker.colors = [_colour(study, s["id"]) for s in sectors]
+    hardest = _hardest(study, children)
+    trace.marker.colors = [_colour(study, s["id"], hardest) for s in sectors]
     # `replace` with both colours given: plotly warns of arrays where it has to find a contrast.
     trace.marker.pattern.bgcolor = trace.marker.colors
     trace.marker.pattern.shape = ["/" if s["id"] in removed else "" for s in sectors]
@@ -128,16 +129,30 @@ def _sectors(study: Study, top: int, children: dict[int, list[int]]) -> list[dic
     return sectors
 
 
-def _colour(study: Study, node: Any) -> str:
-    """Return the colour of (f* - µ)/σ of a node; grey where there is none."""
-    from plotly.colors import sample_colorscale
-
+def _difficulty(study: Study, node: Any) -> float | None:
+    """Return (f* - µ)/σ of a node; None where there is none."""
     candidates = study["candidates"]
     objective = study["nodes"]["objective"][node] if isinstance(node, int) else None
     if objective is None or not candidates["deviation"]:
+        return None
+    return float((objective - candidates["mean"]) / candidates["deviation"])
+
+
+def _hardest(study: Study, children: dict[int, list[int]]) -> float:
+    """Return where the scale ends: few inner nodes lie above, so that the rest differ in colour."""
+    found = (_difficulty(study, node) for node in children if node > 0)
+    inner = sorted(value for value in found if value is not None)
+    return max(HARDEST, inner[int(0.98 * (len(inner) - 1))]) if inner else HARDEST
+
+
+def _colour(study: Study, node: Any, hardest: float) -> str:
+    """Return the colour of a node's difficulty; grey where there is none."""
+    from plotly.colors import sample_colorscale
+
+    difficulty = _difficulty(study, node)
+    if difficulty is None:
         return UNKNOWN
-    difficulty = (objective - candidates["mean"]) / candidates["deviation"]
-    share = (difficulty - EASIEST) / (HARDEST - EASIEST)
+    share = (difficulty - EASIEST) / (hardest - EASIEST)
     (colour,) = sample_colorscale(DIFFICULTY_SCALE, min(max(share, 0.0), 1.0))
     return str(colour)
 

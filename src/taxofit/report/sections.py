@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Body", "of_results", "of_study"]
 
 FLATTERED = (
-    "The held-out rows also chose C and the threshold, so these figures flatter the repaired "
-    "taxonomy a little. To be sure, score rows that the model has never seen: "
+    "The same rows chose {chosen}, so these figures flatter the model a little. To be sure, score "
+    "rows that it has never seen: "
 )
 
 
@@ -89,11 +89,13 @@ def _hero(study: Mapping[str, Any]) -> str:
         f"{data['n_leaves']:,} leaves · {escape(TITLES.get(study['method'], study['method']))}"
     )
     tiles = "".join(_tile(tile) for tile in study_tiles(study))
+    is_tuned = study["settings"].get("C") == "auto"
+    chosen = "C and the nodes to remove" if is_tuned else "the nodes to remove"
     return (
         f'<p class="eyebrow">{eyebrow}</p><h1>{escape(removed)}</h1>'
         f'<p class="lead">{escape(brought)}</p><p>{escape(chance)}</p>'
         f'<div class="tiles">{tiles}</div>'
-        f'<p class="note">{FLATTERED}<code>taxofit evaluate MODEL FILE</code></p>'
+        f'<p class="note">{FLATTERED.format(chosen=chosen)}<code>taxofit evaluate MODEL FILE</code></p>'
     )
 
 
@@ -144,6 +146,7 @@ def _threshold(study: Mapping[str, Any], figures: Figures) -> str:
         f'max="{last}" step="1"><span id="psi-fitted" class="slider-mark" hidden>fitted</span>'
         '</div><p class="slider-ends"><span>0: remove more</span><span>3: remove less</span></p>'
         f'<div class="tiles compact">{scores}</div>'
+        '<p class="muted">Changes are against the original taxonomy.</p>'
         '<p><button type="button" id="psi-reset" class="quiet">Back to the fitted model</button>'
         "</p></div>"
         f"{_figure(figures, THRESHOLD)}</div>"

@@ -74,15 +74,16 @@ function examplesOf(node) {
   const walk = state.view === "before" ? 3 : 4;
   const under = study.examples.filter((example) => isUnder(example[2], node));
   if (!under.length) return [];
-  const wrong = under.filter((example) => !isUnder(example[walk], node) || (!isInner(node) && example[walk] !== node));
-  const right = under.filter((example) => !wrong.includes(example));
+  const isWrong = (example) => !isUnder(example[walk], node);
+  const wrong = under.filter(isWrong);
+  const right = under.filter((example) => !isWrong(example));
   const shown = [...wrong.slice(0, N_EXAMPLES.wrong), ...right.slice(0, N_EXAMPLES.right)];
   const lines = shown.map((example) => {
     const [text, row, leaf] = example;
-    const isWrong = wrong.includes(example);
-    const given = isWrong ? [" given ", link(example[walk])] : [" found"];
+    const strayed = isWrong(example);
+    const given = strayed ? [" given ", link(example[walk])] : [" found"];
     const truth = leaf === node ? [] : [link(leaf), ","];
-    return make("li", { class: isWrong ? "wrong" : "right" }, make("span", { class: "mark", "aria-hidden": "true" }, isWrong ? "✗" : "✓"), make("div", {}, make("p", {}, text ?? `Row ${counted.format(row + 1)}`), make("p", { class: "muted" }, ...truth, ...given)));
+    return make("li", { class: strayed ? "wrong" : "right" }, make("span", { class: "mark", "aria-hidden": "true" }, strayed ? "✗" : "✓"), make("div", {}, make("p", {}, text ?? `Row ${counted.format(row + 1)}`), make("p", { class: "muted" }, ...truth, ...given)));
   });
   return [make("h4", {}, `Held-out rows, ${state.view} repair`), make("ul", { class: "examples" }, ...lines)];
 }

@@ -6,8 +6,6 @@ const SCALES = {
   light: ["#f4f1e8", "#f6d693", "#ef9f4b", "#cb5c1b", "#7c2a06"],
   dark: ["#26303a", "#5a4a33", "#a86b2c", "#ee9440", "#ffd596"],
 };
-const EASIEST = -1;
-const HARDEST = 3;
 
 const themeNow = () => (printing.matches ? "light" : root.dataset.theme);
 const variable = (name) => getComputedStyle(root).getPropertyValue(name).trim();
@@ -41,7 +39,7 @@ function startTheme() {
 function colourOf(value) {
   if (value == null) return variable("--line");
   const scale = SCALES[themeNow()];
-  const share = Math.min(Math.max((value - EASIEST) / (HARDEST - EASIEST), 0), 1) * (scale.length - 1);
+  const share = Math.min(Math.max((value - EASIEST) / (hardest() - EASIEST), 0), 1) * (scale.length - 1);
   const low = Math.min(Math.floor(share), scale.length - 2);
   const [from, to] = [scale[low], scale[low + 1]].map((hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16)));
   const mixed = from.map((part, k) => Math.round(part + (to[k] - part) * (share - low)));
