@@ -27,7 +27,7 @@ __all__ = ["Body", "of_results", "of_study"]
 
 FLATTERED = (
     "The same rows chose {chosen}, so these figures flatter the model a little. To be sure, score "
-    "rows that it has never seen: "
+    "rows that it has never seen: <code>taxofit evaluate MODEL FILE</code>"
 )
 
 
@@ -95,7 +95,7 @@ def _hero(study: Mapping[str, Any]) -> str:
         f'<p class="eyebrow">{eyebrow}</p><h1>{escape(removed)}</h1>'
         f'<p class="lead">{escape(brought)}</p><p>{escape(chance)}</p>'
         f'<div class="tiles">{tiles}</div>'
-        f'<p class="note">{FLATTERED.format(chosen=chosen)}<code>taxofit evaluate MODEL FILE</code></p>'
+        f'<p class="note">{FLATTERED.format(chosen=chosen)}</p>'
     )
 
 
