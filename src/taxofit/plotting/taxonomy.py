@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from taxofit.errors import TaxonomyError
@@ -83,7 +84,7 @@ def plot_taxonomy(study: Study, *, root: str | int | None = None) -> go.Figure:
     trace.marker.pattern.shape = ["/" if s["id"] in removed else "" for s in sectors]
     trace.customdata = [_description(study, s, removed) for s in sectors]
     figure.update_layout(
-        uniformtext={"minsize": 10, "mode": "hide"}, margin={"l": 8, "r": 8, "t": 56, "b": 8}
+        uniformtext={"minsize": 11, "mode": "hide"}, margin={"l": 8, "r": 8, "t": 56, "b": 8}
     )
     return styled(figure, titled(study, "the taxonomy, the darker the higher f*"))
 
@@ -139,10 +140,9 @@ def _difficulty(study: Study, node: Any) -> float | None:
 
 
 def _hardest(study: Study, children: dict[int, list[int]]) -> float:
-    """Return where the scale ends: few inner nodes lie above, so that the rest differ in colour."""
+    """Return where the scale ends: at the hardest inner node."""
     found = (_difficulty(study, node) for node in children if node > 0)
-    inner = sorted(value for value in found if value is not None)
-    return max(HARDEST, inner[int(0.98 * (len(inner) - 1))]) if inner else HARDEST
+    return max(HARDEST, *(value for value in found if value is not None), HARDEST)
 
 
 def _colour(study: Study, node: Any, hardest: float) -> str:
@@ -152,8 +152,9 @@ def _colour(study: Study, node: Any, hardest: float) -> str:
     difficulty = _difficulty(study, node)
     if difficulty is None:
         return UNKNOWN
-    share = (difficulty - EASIEST) / (hardest - EASIEST)
-    (colour,) = sample_colorscale(DIFFICULTY_SCALE, min(max(share, 0.0), 1.0))
+    # The root keeps the few hardest nodes from making all others look alike.
+    share = math.sqrt(max(difficulty - EASIEST, 0.0) / (hardest - EASIEST))
+    (colour,) = sample_colorscale(DIFFICULTY_SCALE, min(share, 1.0))
     return str(colour)
 
 

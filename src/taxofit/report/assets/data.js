@@ -50,22 +50,13 @@ function isUnder(node, above) {
 
 const nameOf = (node) => (node === 0 && nodes.has_virtual_root ? "All categories" : nodes.name[node]);
 
-// The scale of colours ends where all but two of a hundred inner nodes do, as in Python's figures.
-const EASIEST = -1;
-const hardest = (() => {
-  let value = null;
-  return () => {
-    if (value != null) return value;
-    const inner = nodes.parent.map((_, node) => (isInner(node) ? difficulty(node) : null)).filter((each) => each != null);
-    inner.sort((a, b) => a - b);
-    value = Math.max(3, inner[Math.floor(0.98 * (inner.length - 1))] ?? 3);
-    return value;
-  };
-})();
-
 // (f* - µ)/σ: Global-INF removes an inner node where ψ is below this.
 function difficulty(node) {
   const objective = nodes.objective[node];
   const { mean, deviation } = study.candidates;
   return objective == null || !deviation ? null : (objective - mean) / deviation;
 }
+
+// Where the scale of colours ends; the same rule as in Python's figure of the taxonomy.
+const EASIEST = -1;
+const HARDEST = nodes?.parent.reduce((most, _, node) => (isInner(node) ? Math.max(most, difficulty(node) ?? most) : most), 3);

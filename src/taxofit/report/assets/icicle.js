@@ -64,7 +64,7 @@ function drawIcicle() {
       pattern: { ...data[0].marker.pattern, shape: sectors.map((sector) => (isGone(sector) ? "/" : "")), bgcolor: colours, fgcolor: colours.map((colour) => `${inkOn(colour)}80`) },
     },
     root: { color: variable("--line") },
-    textfont: { color: colours.map(inkOn) },
+    textfont: { color: colours.map(inkOn), size: 13 },
   };
   Plotly.react(icicle, [trace], themedLayout(layout), CONFIG);
   if (!drawn.has(icicle)) {

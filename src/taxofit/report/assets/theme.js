@@ -39,7 +39,8 @@ function startTheme() {
 function colourOf(value) {
   if (value == null) return variable("--line");
   const scale = SCALES[themeNow()];
-  const share = Math.min(Math.max((value - EASIEST) / (hardest() - EASIEST), 0), 1) * (scale.length - 1);
+  // The root keeps the few hardest nodes from making all others look alike.
+  const share = Math.sqrt(Math.min(Math.max((value - EASIEST) / (HARDEST - EASIEST), 0), 1)) * (scale.length - 1);
   const low = Math.min(Math.floor(share), scale.length - 2);
   const [from, to] = [scale[low], scale[low + 1]].map((hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16)));
   const mixed = from.map((part, k) => Math.round(part + (to[k] - part) * (share - low)));
