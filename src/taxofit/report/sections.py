@@ -146,7 +146,7 @@ def _threshold(study: Mapping[str, Any], figures: Figures) -> str:
         f'max="{last}" step="1"><span id="psi-fitted" class="slider-mark" hidden>fitted</span>'
         '</div><p class="slider-ends"><span>0: remove more</span><span>3: remove less</span></p>'
         f'<div class="tiles compact">{scores}</div>'
-        '<p class="muted">Changes are against the original taxonomy.</p>'
+        '<p class="muted small">Changes are against the original taxonomy.</p>'
         '<p><button type="button" id="psi-reset" class="quiet">Back to the fitted model</button>'
         "</p></div>"
         f"{_figure(figures, THRESHOLD)}</div>"
