@@ -212,6 +212,17 @@ def test_a_block_of_the_icicle_zooms_in_and_selects(visit, report, study):
     expect(page.locator("#zoom-path b")).to_have_text("All categories")
 
 
+def test_a_removed_node_leads_to_what_is_known_about_it(visit, report):
+    page = visit(report)
+    chip = page.locator("#gone .chip").last
+    name = chip.inner_text().removeprefix("✕ ")
+    chip.click()
+    expect(page.locator("#details h3")).to_have_text(f"{name} ✕ removed")
+    expect(page.locator("#details")).to_be_in_viewport()
+    expect(page.locator("#details")).to_be_focused()
+    expect(page.locator("#details")).to_contain_text("above the threshold of")
+
+
 def test_dark_follows_the_system_and_the_switch(visit, report, artifacts):
     ground = "getComputedStyle(document.body).backgroundColor"
     dark = visit(report, color_scheme="dark")

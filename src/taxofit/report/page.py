@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["render_report", "write_report"]
 
+STYLES = ("base.css", "cards.css", "explorer.css", "tables.css", "media.css")
 SCRIPTS = (
     "data.js",
     "theme.js",
@@ -106,7 +107,7 @@ def render_report(content: Mapping[str, Any]) -> str:
         {
             "policy": _policy(early, script, plotly_script),
             "title": escape(body.title),
-            "style": _asset("page.css"),
+            "style": "\n".join(_asset(name) for name in STYLES),
             "early": early,
             "navigation": body.navigation,
             "main": body.main,

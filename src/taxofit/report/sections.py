@@ -177,7 +177,8 @@ def _taxonomy(study: Mapping[str, Any]) -> str:
         '<p class="legend"><span class="swatches" id="legend-scale" aria-hidden="true"></span>'
         "<span>easy to tell apart → hard (f*)</span></p>"
         '<ul id="tree" role="tree" aria-labelledby="tree-heading"></ul></div>'
-        '<div class="card details" id="details" aria-live="polite" tabindex="-1"></div></div>'
+        '<div class="card details" id="details" role="region" '
+        'aria-label="The selected node" tabindex="-1"></div></div>'
     )
 
 

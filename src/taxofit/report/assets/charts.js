@@ -34,7 +34,11 @@ function startCharts() {
     { rootMargin: "300px" },
   );
   ownCharts().forEach((place) => seen.observe(place));
-  document.addEventListener("themechange", () => ownCharts().filter((place) => drawn.has(place)).forEach(drawChart));
+  document.addEventListener("themechange", () =>
+    ownCharts()
+      .filter((place) => drawn.has(place))
+      .forEach(drawChart),
+  );
   // On paper every chart is there, in light colours and as wide as the paper allows.
   printing.addEventListener("change", () => {
     ownCharts().forEach(drawChart);

@@ -39,7 +39,8 @@ const isInner = (node) => node > 0 && childrenBefore[node].length > 0;
 
 function pathOf(node) {
   const path = [];
-  for (let at = node; at > 0 || (at === 0 && !nodes.has_virtual_root); at = nodes.parent[at]) path.unshift(at);
+  for (let at = node; at > 0 || (at === 0 && !nodes.has_virtual_root); at = nodes.parent[at])
+    path.unshift(at);
   return path;
 }
 
@@ -59,4 +60,7 @@ function difficulty(node) {
 
 // Where the scale of colours ends; the same rule as in Python's figure of the taxonomy.
 const EASIEST = -1;
-const HARDEST = nodes?.parent.reduce((most, _, node) => (isInner(node) ? Math.max(most, difficulty(node) ?? most) : most), 3);
+const HARDEST = nodes?.parent.reduce(
+  (most, _, node) => (isInner(node) ? Math.max(most, difficulty(node) ?? most) : most),
+  3,
+);

@@ -17,12 +17,23 @@ function sectorsUnder(top) {
       const large = all.filter((child) => rows(child) >= smallest);
       for (const child of large) {
         const isCut = level === N_LEVELS - 1 || childrenOf(child).length === 0;
-        sectors.push({ id: String(child), node: child, parent: String(node), value: isCut ? rows(child) : 0 });
+        sectors.push({
+          id: String(child),
+          node: child,
+          parent: String(node),
+          value: isCut ? rows(child) : 0,
+        });
       }
       const small = all.length - large.length;
       if (small) {
         const left = rows(node) - large.reduce((sum, child) => sum + rows(child), 0);
-        sectors.push({ id: `${node}-more`, node: null, parent: String(node), value: Math.max(left, smallest / 2), small });
+        sectors.push({
+          id: `${node}-more`,
+          node: null,
+          parent: String(node),
+          value: Math.max(left, smallest / 2),
+          small,
+        });
       }
       below.push(...large);
     }
@@ -39,7 +50,10 @@ function labelOf({ node, small }) {
 
 function hoverText({ node, small }) {
   if (node == null) return `${counted.format(small)} smaller ones`;
-  const lines = [`<b>${plainText(shorten(nameOf(node), 60))}</b>`, `${counted.format(nodes.rows[node])} training rows`];
+  const lines = [
+    `<b>${plainText(shorten(nameOf(node), 60))}</b>`,
+    `${counted.format(nodes.rows[node])} training rows`,
+  ];
   if (nodes.objective[node] != null) lines.push(`f* higher than ${nodes.percentile[node]} % of nodes`);
   if (state.removed[node]) lines.push("✕ removed");
   return lines.join("<br>");
@@ -61,7 +75,12 @@ function drawIcicle() {
       ...data[0].marker,
       colors: colours,
       line: { color: variable("--panel"), width: 1 },
-      pattern: { ...data[0].marker.pattern, shape: sectors.map((sector) => (isGone(sector) ? "/" : "")), bgcolor: colours, fgcolor: colours.map((colour) => `${inkOn(colour)}80`) },
+      pattern: {
+        ...data[0].marker.pattern,
+        shape: sectors.map((sector) => (isGone(sector) ? "/" : "")),
+        bgcolor: colours,
+        fgcolor: colours.map((colour) => `${inkOn(colour)}80`),
+      },
     },
     root: { color: variable("--line") },
     textfont: { color: colours.map(inkOn), size: 13 },
@@ -91,7 +110,16 @@ function shownAbove(node) {
 function showZoomPath() {
   const path = nodes.has_virtual_root ? [0, ...shownPath(state.zoomed)] : shownPath(state.zoomed);
   const crumbs = [...new Set(path)].flatMap((node, k, all) =>
-    k === all.length - 1 ? [make("b", {}, nameOf(node))] : [make("button", { type: "button", class: "link", onclick: () => change({ zoomed: node }) }, nameOf(node)), make("span", { "aria-hidden": "true" }, " › ")],
+    k === all.length - 1
+      ? [make("b", {}, nameOf(node))]
+      : [
+          make(
+            "button",
+            { type: "button", class: "link", onclick: () => change({ zoomed: node }) },
+            nameOf(node),
+          ),
+          make("span", { "aria-hidden": "true" }, " › "),
+        ],
   );
   document.getElementById("zoom-path").replaceChildren(...crumbs);
 }

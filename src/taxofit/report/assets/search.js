@@ -12,11 +12,14 @@ function matches(text) {
   const found = [];
   for (let node = 1; node < lower.length; node++) {
     if (!lower[node].includes(last) && !parts.every((part) => lower[node].includes(part))) continue;
-    const path = pathOf(node).map((each) => lower[each]).join(" ");
+    const path = pathOf(node)
+      .map((each) => lower[each])
+      .join(" ");
     if (parts.every((part) => path.includes(part))) found.push(node);
   }
   const whole = parts.join(" ");
-  const rank = (node) => [lower[node] === whole, lower[node].startsWith(whole), lower[node].includes(whole), true].indexOf(true);
+  const rank = (node) =>
+    [lower[node] === whole, lower[node].startsWith(whole), lower[node].includes(whole), true].indexOf(true);
   return found.sort((a, b) => rank(a) - rank(b) || nodes.rows[b] - nodes.rows[a]);
 }
 
@@ -26,11 +29,20 @@ function showResults() {
   results.hidden = !field.value.trim();
   const lines = found.slice(0, N_RESULTS).map((node) => {
     const above = pathOf(node).slice(0, -1).map(nameOf).join(" › ");
-    const button = make("button", { type: "button", onclick: () => pick(node) }, make("b", {}, nameOf(node)), state.removed[node] ? make("span", { class: "badge gone" }, "✕ removed") : null, make("small", {}, above));
+    const button = make(
+      "button",
+      { type: "button", onclick: () => pick(node) },
+      make("b", {}, nameOf(node)),
+      state.removed[node] ? make("span", { class: "badge gone" }, "✕ removed") : null,
+      make("small", {}, above),
+    );
     button.dataset.node = node;
     return make("li", {}, button);
   });
-  if (found.length > N_RESULTS) lines.push(make("li", { class: "muted" }, `and ${counted.format(found.length - N_RESULTS)} more: type on`));
+  if (found.length > N_RESULTS)
+    lines.push(
+      make("li", { class: "muted" }, `and ${counted.format(found.length - N_RESULTS)} more: type on`),
+    );
   if (!found.length) lines.push(make("li", { class: "muted" }, "Nothing has this name."));
   results.replaceChildren(...lines);
 }
@@ -43,6 +55,15 @@ function pick(node) {
   change({ zoomed: childrenOf(node).length ? node : shownAbove(node) });
   select(node);
   field.focus();
+}
+
+// Selects a node and brings the reader to what is known about it.
+function showInExplorer(node) {
+  if (state.view === "after" && state.removed[node]) setView("before");
+  select(node);
+  const details = document.getElementById("details");
+  details.parentElement.scrollIntoView({ block: "start" });
+  details.focus({ preventScroll: true });
 }
 
 function setView(view) {

@@ -40,16 +40,21 @@ function colourOf(value) {
   if (value == null) return variable("--line");
   const scale = SCALES[themeNow()];
   // The root keeps the few hardest nodes from making all others look alike.
-  const share = Math.sqrt(Math.min(Math.max((value - EASIEST) / (HARDEST - EASIEST), 0), 1)) * (scale.length - 1);
+  const share =
+    Math.sqrt(Math.min(Math.max((value - EASIEST) / (HARDEST - EASIEST), 0), 1)) * (scale.length - 1);
   const low = Math.min(Math.floor(share), scale.length - 2);
-  const [from, to] = [scale[low], scale[low + 1]].map((hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16)));
+  const [from, to] = [scale[low], scale[low + 1]].map((hex) =>
+    [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16)),
+  );
   const mixed = from.map((part, k) => Math.round(part + (to[k] - part) * (share - low)));
   return `rgb(${mixed.join(", ")})`;
 }
 
 // Black or white, whichever is easier to read on a colour.
 function inkOn(colour) {
-  const [r, g, b] = colour.startsWith("#") ? [1, 3, 5].map((k) => parseInt(colour.slice(k, k + 2), 16)) : colour.match(/\d+/g).map(Number);
+  const [r, g, b] = colour.startsWith("#")
+    ? [1, 3, 5].map((k) => parseInt(colour.slice(k, k + 2), 16))
+    : colour.match(/\d+/g).map(Number);
   return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#14181c" : "#ffffff";
 }
 
@@ -65,7 +70,9 @@ function themedLayout(layout) {
     font: { ...layout.font, color: ink, size: 12.5 },
     hoverlabel: { bgcolor: panel, bordercolor: line, font: { color: ink } },
   };
-  for (const key of Object.keys(layout).filter((name) => /^[xy]axis\d*$/.test(name)).concat("xaxis", "yaxis")) {
+  for (const key of Object.keys(layout)
+    .filter((name) => /^[xy]axis\d*$/.test(name))
+    .concat("xaxis", "yaxis")) {
     themed[key] = { ...layout[key], gridcolor: line, zerolinecolor: line, linecolor: line };
   }
   return themed;

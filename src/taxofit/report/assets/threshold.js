@@ -7,6 +7,9 @@ const slider = document.getElementById("psi");
 // The step of the slider that the fitted model stands at; -1 where it used another method.
 const fittedStep = study?.method === "global-inf" ? study.candidates.psi.indexOf(study.psi) : -1;
 
+const fittedText = () =>
+  typeof study.psi === "number" ? `${study.psi} (as fitted)` : `– (fitted by ${study.method})`;
+
 function stepNow() {
   return state.candidate ?? (fittedStep >= 0 ? fittedStep : study.candidates.psi.length - 1);
 }
@@ -24,7 +27,10 @@ function showScores() {
     const isBetter = name === "tree_error" ? gained < 0 : gained > 0;
     changed.className = `tile-change ${isSame ? "same" : isBetter ? "better" : "worse"}`;
     const words = isSame ? "as the original" : gained > 0 ? `+${shown}` : `−${shown}`;
-    changed.replaceChildren(make("span", { "aria-hidden": "true" }, isSame ? "= " : gained > 0 ? "▲ " : "▼ "), words);
+    changed.replaceChildren(
+      make("span", { "aria-hidden": "true" }, isSame ? "= " : gained > 0 ? "▲ " : "▼ "),
+      words,
+    );
   }
 }
 
@@ -33,9 +39,32 @@ function showGone(limit = N_CHIPS) {
   state.removed.forEach((isRemoved, node) => isRemoved && gone.push(node));
   gone.sort((a, b) => nodes.objective[b] - nodes.objective[a]);
   const n = `${counted.format(gone.length)} of ${counted.format(study.data.n_internal)} inner categories`;
-  document.getElementById("gone-heading").textContent = gone.length ? `${n} go, hardest first` : "No category goes";
-  const chips = gone.slice(0, limit).map((node) => make("button", { type: "button", class: "chip", onclick: () => select(node), title: pathOf(node).map(nameOf).join(" › ") }, make("span", { "aria-hidden": "true" }, "✕ "), nameOf(node)));
-  if (gone.length > limit) chips.push(make("button", { type: "button", class: "quiet", onclick: () => showGone(limit + 500) }, `and ${counted.format(gone.length - limit)} more`));
+  document.getElementById("gone-heading").textContent = gone.length
+    ? `${n} go, hardest first`
+    : "No category goes";
+  const chips = gone
+    .slice(0, limit)
+    .map((node) =>
+      make(
+        "button",
+        {
+          type: "button",
+          class: "chip",
+          onclick: () => showInExplorer(node),
+          title: pathOf(node).map(nameOf).join(" › "),
+        },
+        make("span", { "aria-hidden": "true" }, "✕ "),
+        nameOf(node),
+      ),
+    );
+  if (gone.length > limit)
+    chips.push(
+      make(
+        "button",
+        { type: "button", class: "quiet", onclick: () => showGone(limit + 500) },
+        `and ${counted.format(gone.length - limit)} more`,
+      ),
+    );
   document.getElementById("gone").replaceChildren(...chips);
 }
 
@@ -43,9 +72,12 @@ function showStep() {
   const psi = study.candidates.psi[stepNow()];
   const isOther = state.candidate === FITTED && fittedStep < 0;
   slider.value = stepNow();
-  document.getElementById("psi-value").textContent = isOther ? `– (as fitted, by ${study.method})` : psi.toFixed(1);
+  document.getElementById("psi-value").textContent = isOther ? fittedText() : psi.toFixed(1);
   const n = state.removed.reduce((sum, each) => sum + each, 0);
-  slider.setAttribute("aria-valuetext", isOther ? "as fitted" : `ψ ${psi.toFixed(1)}, ${n} categories removed`);
+  slider.setAttribute(
+    "aria-valuetext",
+    isOther ? "as fitted" : `ψ ${psi.toFixed(1)}, ${n} categories removed`,
+  );
   document.getElementById("psi-reset").disabled = state.candidate === FITTED;
 }
 
@@ -54,7 +86,19 @@ function markCurve() {
   const figure = figures[CURVE];
   const x = study.candidates.psi[stepNow()];
   const isShown = !(state.candidate === FITTED && fittedStep < 0);
-  figure.layout.shapes = isShown ? [{ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: variable("--accent"), width: 2, dash: "dot" } }] : [];
+  figure.layout.shapes = isShown
+    ? [
+        {
+          type: "line",
+          x0: x,
+          x1: x,
+          yref: "paper",
+          y0: 0,
+          y1: 1,
+          line: { color: variable("--accent"), width: 2, dash: "dot" },
+        },
+      ]
+    : [];
   const place = document.getElementById(`chart-${CURVE}`);
   if (place && drawn.has(place)) Plotly.relayout(place, { shapes: figure.layout.shapes });
 }

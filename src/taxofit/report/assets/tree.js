@@ -27,7 +27,21 @@ function makeItem(node, level, place, n) {
     below.length ? make("span", { class: "count" }, counted.format(below.length)) : null,
     make("span", { class: "number" }, counted.format(nodes.rows[node])),
   );
-  const item = make("li", { id: `node-${node}`, role: "treeitem", "aria-label": describe(node), "aria-level": level, "aria-posinset": place, "aria-setsize": n, "aria-selected": String(node === state.selected), "aria-expanded": below.length ? "false" : null, tabindex: "-1" }, row);
+  const item = make(
+    "li",
+    {
+      id: `node-${node}`,
+      role: "treeitem",
+      "aria-label": describe(node),
+      "aria-level": level,
+      "aria-posinset": place,
+      "aria-setsize": n,
+      "aria-selected": String(node === state.selected),
+      "aria-expanded": below.length ? "false" : null,
+      tabindex: "-1",
+    },
+    row,
+  );
   item.dataset.node = node;
   if (opened.has(node) && below.length) open(item);
   return item;
@@ -50,7 +64,11 @@ function fill(group, below, from, level) {
   for (let k = from; k < to; k++) group.append(makeItem(below[k], level, k + 1, below.length));
   if (to === below.length) return;
   const text = `Show ${counted.format(Math.min(CHUNK, below.length - to))} of ${counted.format(below.length - to)} more`;
-  const more = make("li", { role: "treeitem", class: "more", "aria-level": level, "aria-selected": "false", tabindex: "-1" }, make("div", { class: "row" }, text));
+  const more = make(
+    "li",
+    { role: "treeitem", class: "more", "aria-level": level, "aria-selected": "false", tabindex: "-1" },
+    make("div", { class: "row" }, text),
+  );
   more.loadMore = () => {
     fill(group, below, to, level);
     const next = more.nextElementSibling;
@@ -101,7 +119,8 @@ function select(node) {
   // Only the list moves, never the page under the reader.
   const row = item.querySelector(".row").getBoundingClientRect();
   const frame = tree.getBoundingClientRect();
-  if (row.top < frame.top || row.bottom > frame.bottom) tree.scrollTop += row.top - frame.top - frame.height / 3;
+  if (row.top < frame.top || row.bottom > frame.bottom)
+    tree.scrollTop += row.top - frame.top - frame.height / 3;
 }
 
 function showTree() {
@@ -156,7 +175,9 @@ function onTreeClick(event) {
 function startTree() {
   document.getElementById("legend-scale").append(...SCALES.light.map(() => make("i")));
   const paint = () => {
-    document.querySelectorAll("#legend-scale i").forEach((swatch, k) => (swatch.style.background = SCALES[themeNow()][k]));
+    document
+      .querySelectorAll("#legend-scale i")
+      .forEach((swatch, k) => (swatch.style.background = SCALES[themeNow()][k]));
     showTree();
   };
   tree.addEventListener("keydown", onTreeKey);
@@ -164,7 +185,9 @@ function startTree() {
   watch((changes) => {
     if ("candidate" in changes || "view" in changes) showTree();
     if ("selected" in changes) {
-      tree.querySelectorAll('[aria-selected="true"]').forEach((item) => item.setAttribute("aria-selected", "false"));
+      tree
+        .querySelectorAll('[aria-selected="true"]')
+        .forEach((item) => item.setAttribute("aria-selected", "false"));
       itemOf(state.selected)?.setAttribute("aria-selected", "true");
     }
   });
