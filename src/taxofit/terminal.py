@@ -316,6 +316,7 @@ def show_reproduction(results: dict[str, Any], out: str) -> None:
     console.print(
         Text(f"Tables beside the paper's: {out}/tables.md · figures: {out}/figures"), soft_wrap=True
     )
+    _show_next(console, [("report", out, "-o", f"{out}/report.html")])
 
 
 # ---------------------------------------------------------------------- pieces

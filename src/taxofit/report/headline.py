@@ -93,9 +93,19 @@ def study_headline(study: Mapping[str, Any]) -> tuple[str, str, str]:
         if tile.change
         else f"stays at {after}"
     )
-    brought = f"Without {named}, macro-F1 on {data['n_validation']:,} held-out rows {change}."
+    brought = (
+        f"Without {named}, macro-F1 on {data['n_validation']:,} held-out rows {change}. "
+        f"{_against_flat(tile)}"
+    )
     rival = study["against"].get("td-lr")
     return removed, brought, "" if rival is None else _chance(rival, "the original taxonomy")
+
+
+def _against_flat(tile: Tile) -> str:
+    flat = tile.score.show(tile.flat)
+    if tile.flat > tile.value:
+        return f"Flat, without any taxonomy, it would be higher still: {flat}."
+    return f"Flat, without any taxonomy, it would be {flat}."
 
 
 def _names(study: Mapping[str, Any]) -> str:

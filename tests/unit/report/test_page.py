@@ -142,6 +142,14 @@ def test_the_headline_says_what_went_and_what_it_brought(study):
     assert "sign test over rows p" in chance
 
 
+def test_the_headline_owns_up_where_flat_is_better(study):
+    flat, *others = study["results"]
+    better = {**study, "results": [{**flat, "macro_f1": 0.999}, *others]}
+    assert "it would be higher still: 99.90 %" in study_headline(better)[1]
+    worse = {**study, "results": [{**flat, "macro_f1": 0.001}, *others]}
+    assert "it would be 0.10 %" in study_headline(worse)[1]
+
+
 @pytest.mark.parametrize(
     ("sign", "wilcoxon", "said"),
     [
