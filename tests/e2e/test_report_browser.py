@@ -24,6 +24,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not 
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 SCORES = ("micro_f1", "macro_f1", "hierarchical_f1", "tree_error")
 expect = sync_api.expect
+expect.set_options(timeout=30_000)  # a busy machine is no failure
 
 
 @pytest.fixture(scope="module")

@@ -92,6 +92,7 @@ def plot_confused_leaves(
             zmin=0,
             zmax=max(highest, 1),
             colorscale=DIFFICULTY_SCALE,
+            meta="difficulty",  # the report's dark theme has a scale of its own for these
             colorbar={
                 "title": {"text": "rows"},
                 "thickness": 12,

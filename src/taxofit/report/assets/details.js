@@ -46,6 +46,7 @@ function factsOf(node) {
       found(nodes.found_after[node]),
       "held-out rows that end under this node, fitted model",
     ),
+    nodes.objective[node] == null ? null : fact("objective f*", significant(nodes.objective[node])),
     isInner(node) && limit != null
       ? fact("goes where ψ is", limit > 0 ? `below ${limit.toFixed(2)}` : "never")
       : null,

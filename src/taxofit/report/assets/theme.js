@@ -78,7 +78,7 @@ function themedLayout(layout) {
   return themed;
 }
 
-const usesDifficulty = (trace) => trace.type === "heatmap" && trace.xgap === 1;
+const usesDifficulty = (trace) => trace.meta === "difficulty"; // as Python marked it
 
 function themedTraces(traces) {
   const scale = SCALES[themeNow()].map((colour, k, all) => [k / (all.length - 1), colour]);
