@@ -42,21 +42,19 @@ function showGone(limit = N_CHIPS) {
   document.getElementById("gone-heading").textContent = gone.length
     ? `${n} go, hardest first`
     : "No category goes";
-  const chips = gone
-    .slice(0, limit)
-    .map((node) =>
-      make(
-        "button",
-        {
-          type: "button",
-          class: "chip",
-          onclick: () => showInExplorer(node),
-          title: pathOf(node).map(nameOf).join(" › "),
-        },
-        make("span", { "aria-hidden": "true" }, "✕ "),
-        nameOf(node),
-      ),
-    );
+  const chips = gone.slice(0, limit).map((node) =>
+    make(
+      "button",
+      {
+        type: "button",
+        class: "chip",
+        onclick: () => showInExplorer(node),
+        title: pathOf(node).map(nameOf).join(" › "),
+      },
+      make("span", { "aria-hidden": "true" }, "✕ "),
+      nameOf(node),
+    ),
+  );
   if (gone.length > limit)
     chips.push(
       make(
