@@ -10,8 +10,8 @@ import pandas as pd
 from taxofit import Taxonomy, TaxonomyClassifier
 from taxofit.bank.evidence import Evidence
 from taxofit.datasets import make_shop_catalogue
-from taxofit.errors import TaxonomyError
 from taxofit.flattening import global_threshold
+from taxofit.predict.search import GREEDY
 from taxofit.selection import Validation
 from taxofit.study import study_fit
 
@@ -32,6 +32,13 @@ def shop_study():
     shop = make_shop_catalogue(1200)
     model = TaxonomyClassifier(shop.taxonomy, C=10.0, encoder="words").fit(shop.texts, shop.y)
     return study_fit(model, shop.texts, name="shop"), model
+
+
+def other_study(**settings):
+    """Return the study of a small shop fitted in another way."""
+    shop = make_shop_catalogue(600)
+    model = TaxonomyClassifier(shop.taxonomy, encoder="words", **settings)
+    return study_fit(model.fit(shop.texts, shop.y), shop.texts, name="shop")
 
 
 def hostile_study():
@@ -68,12 +75,8 @@ def large_study(n_nodes: int = N_LARGE, n_rows: int = 400):
     removed = taxonomy.is_internal & (objective > global_threshold(objective, 1.0))
     norm = np.ones(n_nodes)
     columns = {"rows": rows[1:], "removed": removed[1:]}
-    weights = rng.normal(size=(n_nodes, 64))
-
-    def node_coef(label):
-        if removed[taxonomy.node_of(label)]:
-            raise TaxonomyError("removed")
-        return weights[taxonomy.node_of(label)], 0.0
+    repaired = taxonomy.without(removed)[0]
+    weights = rng.normal(size=(64, repaired.n_nodes))
 
     classifier = SimpleNamespace(
         original_taxonomy_=taxonomy,
@@ -86,7 +89,9 @@ def large_study(n_nodes: int = N_LARGE, n_rows: int = 400):
         C_=1.0,
         psi_=1.0,
         n_features_in_=64,
-        node_coef=node_coef,
+        taxonomy_=repaired,
+        weights_=SimpleNamespace(node_scores=lambda X, *_: X @ weights),
+        search_=GREEDY,
         get_params=lambda deep: {"taxonomy": None, "deep": deep},
     )
     texts = [f"A page of the directory about {k}, " + "with words " * 12 for k in range(n_rows)]

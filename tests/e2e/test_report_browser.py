@@ -10,7 +10,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.study_samples import HOSTILE, N_LARGE, hostile_study, large_study, shop_study
+from tests.study_samples import (
+    HOSTILE,
+    N_LARGE,
+    hostile_study,
+    large_study,
+    other_study,
+    shop_study,
+)
 
 from taxofit.report import write_report
 from taxofit.study import read_study
@@ -137,6 +144,20 @@ def test_the_slider_moves_by_keyboard_and_goes_back_to_the_fitted_model(visit, r
     page.locator("#psi-reset").click()
     expect(page.locator("#psi-value")).to_have_text(f"{study['psi']:.1f}")
     expect(page.locator("#psi-reset")).to_be_disabled()
+
+
+def test_another_method_than_the_sliders_is_shown_as_it_was_fitted(visit, tmp_path):
+    study = other_study(flattening="tlf", C=1.0, search="beam")
+    page = visit(write_report(study, tmp_path / "report.html"))
+    expect(page.locator("#psi-value")).to_have_text("– (fitted by tlf+beam)")
+    shown = f"{100 * study['results'][-1]['macro_f1']:.2f} %"
+    expect(page.locator('[data-score="macro_f1"]')).to_have_text(shown)
+    page.locator("#psi").focus()
+    page.keyboard.press("Home")
+    assert chips(page) == removed_at(study, 0)
+    page.locator("#psi-reset").click()
+    expect(page.locator('[data-score="macro_f1"]')).to_have_text(shown)
+    scroll_through(page)
 
 
 def test_search_finds_a_node_and_opens_the_tree_down_to_it(visit, report, study):

@@ -119,7 +119,7 @@ def _names(study: Mapping[str, Any]) -> str:
 
 
 def _nothing_removed(study: Mapping[str, Any]) -> str:
-    if study["method"] == "td-lr":
+    if study["method"].startswith("td-lr"):
         return "The model walks down the taxonomy as it was given."
     if not study["data"]["n_internal"]:
         return "The taxonomy is flat: it has no inner categories."

@@ -126,7 +126,7 @@ def _threshold(study: Mapping[str, Any], figures: Figures) -> str:
         f"The model was fitted with ψ = {study['psi']:g}."
         if method == "global-inf" and isinstance(study["psi"], (int, float))
         else f"The model was fitted with {escape(TITLES.get(method, method))}; the slider shows "
-        f"what Global-INF would do."
+        f"what Global-INF with greedy walks would do."
     )
     last = len(study["candidates"]["psi"]) - 1
     scores = "".join(

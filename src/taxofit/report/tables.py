@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 __all__ = ["facts", "methods_of_runs", "methods_of_study", "significance_of_study", "table"]
 
 PLAIN_NAMES = {"lr": "Flat, no taxonomy", "td-lr": "Original taxonomy"}
-REPAIRED = "Repaired taxonomy"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
@@ -50,7 +49,7 @@ def methods_of_study(study: Mapping[str, Any]) -> str:
     lines = study["results"]
     rows = []
     for line in lines:
-        name = PLAIN_NAMES.get(line["method"], REPAIRED)
+        name = PLAIN_NAMES.get(line["method"], study["titles"][line["method"]].capitalize())
         title = f"{escape(name)} <small>{escape(_title(line['method']))}</small>"
         cells = [_best(line[score], [x[score] for x in lines], score) for score in SCORES]
         rows.append([title, f"{line['n_nodes']:,}", f"{line['n_removed']:,}", *cells])

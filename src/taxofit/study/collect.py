@@ -19,6 +19,7 @@ from taxofit.metrics import (
     hierarchical_scores_nodes,
     level_errors_nodes,
 )
+from taxofit.predict.search import find_in_scores, log_sigmoid
 from taxofit.significance import sign_test, wilcoxon_test
 from taxofit.study.confusion import confused_leaves, confused_nodes, error_kinds, n_found
 from taxofit.study.examples import choose_examples
@@ -39,6 +40,7 @@ __all__ = ["study_fit"]
 
 STUDY_VERSION = 1
 FLAT, ORIGINAL = "lr", "td-lr"
+BEAM = "+beam"  # after the name of a flattening whose model is searched, not walked down
 SHOWN_VERSIONS = ("numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -91,7 +93,7 @@ def study_fit(
         "version": STUDY_VERSION,
         "dataset": name,
         "method": walks.method,
-        "titles": {walks.method: "repaired", FLAT: "flat", ORIGINAL: "original"},
+        "titles": {walks.method: walks.title, FLAT: "flat", ORIGINAL: "original"},
         "C": float(classifier.C_),
         "psi": _psi(classifier.psi_),
         "data": {
@@ -115,7 +117,7 @@ def study_fit(
             "psi": candidates["psi"],
             "runs": [],
             "macro_f1": candidates["macro_f1"],
-            "flat_macro_f1": walks.scores(walks.removed[FLAT])["macro_f1"],
+            "flat_macro_f1": walks.scores(walks.predicted(FLAT))["macro_f1"],
         },
         "level_errors": {m: _levels(walks, m) for m in walks.removed},
         "fan_out": _fan_out(walks),
@@ -151,7 +153,10 @@ class _Walks:
         self.n_rows = _rows_of_nodes(classifier)
         fitted = np.zeros(self.taxonomy.n_nodes, dtype=bool)
         fitted[[self.taxonomy.node_of(label) for label in classifier.removed_]] = True
+        self.search = classifier.search_
         self.method = _method_name(classifier.flattening)
+        if self.search.kind == "beam":
+            self.method += BEAM
         self.removed: dict[str, BoolArray] = {
             FLAT: self.taxonomy.is_internal,
             ORIGINAL: np.zeros(self.taxonomy.n_nodes, dtype=bool),
@@ -159,9 +164,18 @@ class _Walks:
         }
         self._judge = Judge(self.taxonomy, self.evidence, self.classes)
         self._known: dict[bytes, IntArray] = {}
+        self._found: dict[str, IntArray] = {}
 
     def predicted(self, method: str) -> IntArray:
-        return self.without(self.removed[method])
+        """Return the leaf of every validation row; all but the fitted model walk greedily."""
+        removed = self.removed[method]
+        if not method.endswith(BEAM):
+            return self.without(removed)
+        if method not in self._found:
+            flattened, kept = self.taxonomy.without(removed)
+            logs = log_sigmoid(self.evidence.scores[:, kept])
+            self._found[method] = kept[find_in_scores(logs, flattened, self.search)[0][:, 0]]
+        return self._found[method]
 
     def without(self, removed: BoolArray) -> IntArray:
         """Return the leaf of every validation row where these nodes are removed."""
@@ -170,9 +184,15 @@ class _Walks:
             self._known[key] = self._judge.predict(removed)
         return self._known[key]
 
-    def scores(self, removed: BoolArray) -> dict[str, float]:
-        predicted = self.without(removed)
+    def scores(self, predicted: IntArray) -> dict[str, float]:
         return evaluate_nodes(self.true, predicted, self.taxonomy, self.classes)
+
+    @property
+    def title(self) -> str:
+        """What people call the fitted model, beside flat and original."""
+        if not self.method.endswith(BEAM):
+            return "repaired"
+        return "repaired, beam search" if self.removed[self.method].any() else "beam search"
 
 
 def _method_name(flattening: Any) -> str:
@@ -221,7 +241,7 @@ def _candidates(walks: _Walks) -> dict[str, Any]:
     objective = walks.evidence.objective
     thresholds = [global_threshold(objective, psi) for psi in PSI_GRID]
     masks = [walks.taxonomy.is_internal & (objective > threshold) for threshold in thresholds]
-    scores = [walks.scores(mask) for mask in masks]
+    scores = [walks.scores(walks.without(mask)) for mask in masks]
     return {
         "psi": list(PSI_GRID),
         "threshold": thresholds,
@@ -238,7 +258,7 @@ def _result(walks: _Walks, method: str) -> dict[str, Any]:
         "method": method,
         "n_nodes": int((~removed).sum()),
         "n_removed": int(removed.sum()),
-        **walks.scores(removed),
+        **walks.scores(walks.predicted(method)),
     }
 
 

@@ -9,9 +9,17 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from tests.study_samples import HOSTILE, N_LARGE, hostile_study, large_study, shop_study
+from tests.study_samples import (
+    HOSTILE,
+    N_LARGE,
+    hostile_study,
+    large_study,
+    other_study,
+    shop_study,
+)
 
 from taxofit import DataError
+from taxofit.flattening import GlobalINF
 from taxofit.report import render_report, write_report
 from taxofit.report.headline import run_headline, study_headline
 from taxofit.report.page import embeddable_json
@@ -101,6 +109,19 @@ def test_the_page_points_to_nothing_outside_itself(page):
         assert "src" not in attributes
         assert str(attributes.get("href", "#")).startswith("#")
         assert not any(name.startswith("on") for name in attributes)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"flattening": "td-lr", "C": "auto"}, "walks down the taxonomy as it was given"),
+        ({"flattening": "level-inf", "C": 1.0}, "fitted with Level-INF; the slider shows"),
+        ({"flattening": GlobalINF(psi=0.33), "C": 1.0}, "fitted with ψ = 0.33"),
+        ({"flattening": "tlf", "C": 1.0, "search": "beam"}, "Repaired, beam search"),
+    ],
+)
+def test_every_way_to_fit_has_a_page(settings, said):
+    assert said in render_report(other_study(**settings))
 
 
 def test_labels_are_never_markup():

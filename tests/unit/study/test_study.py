@@ -145,6 +145,20 @@ def test_numbers_and_other_strategies_can_be_studied_too():
         assert json.dumps(study, allow_nan=False)
 
 
+def test_a_model_that_searches_is_judged_by_its_search(shop):
+    model = TaxonomyClassifier(
+        shop.taxonomy, flattening="td-lr", C=1.0, search="beam", gamma=0.5, encoder="words"
+    )
+    model.fit(shop.texts, shop.y)
+    study = study_fit(model, shop.texts)
+    flat, original, fitted = study["results"]
+    assert (study["method"], fitted["method"]) == ("td-lr+beam", "td-lr+beam")
+    assert study["titles"]["td-lr+beam"] == "beam search"
+    assert fitted["macro_f1"] == pytest.approx(model.validation_score_)
+    assert fitted["macro_f1"] != original["macro_f1"]
+    assert flat["n_removed"] == study["data"]["n_internal"]
+
+
 def test_without_validation_rows_there_is_nothing_to_study(shop):
     model = TaxonomyClassifier(shop.taxonomy, flattening="td-lr", C=1.0, encoder="words")
     model.fit(shop.texts[:600], shop.y[:600])
