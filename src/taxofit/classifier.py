@@ -29,6 +29,7 @@ from taxofit.explanation import explain_steps
 from taxofit.flattening import Case, KeepAll
 from taxofit.labels import check_labels, find_leaves, label_array
 from taxofit.methods import flattening_named
+from taxofit.notebook import NotebookSummary
 from taxofit.predict.packing import solve_and_pack
 from taxofit.predict.predictor import Predictor
 from taxofit.predict.pruning import N_TRIALS, Trial
@@ -63,7 +64,7 @@ WARM_SHARE = 0.3
 MAX_KEPT_WHOLE = 2048
 
 
-class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Top-down logistic regression on a taxonomy that is repaired to fit the data.
 
     One L2-regularised logistic regression is solved for every node, rows under the node against all

@@ -28,6 +28,7 @@ __all__ = ["app", "main"]
 BAD_INPUT, INTERRUPTED = 2, 130
 DEFAULTS = FitOptions()
 DEMO_FOLDER = "taxofit-demo"
+REPORT_FILE = "report.html"
 COLUMNS, READING, TRAINING = "Columns of a table", "Reading", "Training"
 
 app = typer.Typer(
@@ -372,6 +373,35 @@ def info(
         terminal.show_json(description)
     else:
         terminal.show_description(description, path)
+
+
+@app.command(epilog="Example: taxofit report shop-model -o report.html")
+def report(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL|RUN", help="Folder of a fitted model, or of `taxofit reproduce`."
+        ),
+    ],
+    *,
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")
+    ] = REPORT_FILE,
+    as_json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+) -> None:
+    """Write one HTML page: what repair did, the taxonomy to explore, a threshold to move.
+
+    The page needs no network and no other file, so it can be mailed or put on any web server.
+    """
+    with terminal.progress_bars(is_shown=not (as_json or quiet)):
+        from taxofit.workflow.reporting import report_folder
+
+        written = report_folder(source, out)
+    if as_json:
+        terminal.show_json(written.to_json())
+    elif not quiet:
+        terminal.show_report(written)
 
 
 @app.command(epilog="Example: taxofit demo --out my-demo")

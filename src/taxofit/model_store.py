@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["load_model", "read_manifest", "save_model"]
+__all__ = ["load_model", "read_attachment", "read_manifest", "save_model"]
 
 FORMAT = "taxofit-model"
 FORMAT_VERSION = 2
@@ -53,7 +53,11 @@ WEIGHT_KINDS = {kind.kind: kind for kind in (DenseWeights, PackedWeights)}
 
 
 def save_model(
-    classifier: TaxonomyClassifier, folder: str | Path, *, notes: Mapping[str, Any] | None = None
+    classifier: TaxonomyClassifier,
+    folder: str | Path,
+    *,
+    notes: Mapping[str, Any] | None = None,
+    attachments: Mapping[str, bytes] | None = None,
 ) -> None:
     """Write a fitted classifier to a folder, all of it or nothing.
 
@@ -65,6 +69,8 @@ def save_model(
         is a ModelError.
     notes : mapping, optional
         JSON values kept under ``"notes"``; the command line keeps column names there.
+    attachments : mapping from file name to bytes, optional
+        Kept beside the weights, with a checksum; see `read_attachment`.
     """
     folder = Path(folder)
     _check_replaceable(folder)
@@ -91,7 +97,7 @@ def save_model(
     }
     if getattr(classifier, "encoder_", None) is not None:
         manifest["encoder"], files[ENCODER] = classifier.encoder_.to_state()
-    _write_folder(folder, manifest, files)
+    _write_folder(folder, manifest, files, attachments or {})
 
 
 def load_model(folder: str | Path, *, verify: bool | None = None) -> TaxonomyClassifier:
@@ -147,6 +153,20 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
             f"{version}, which is no longer read; fit the model again"
         )
     return manifest
+
+
+def read_attachment(folder: str | Path, name: str) -> bytes:
+    """Return what was saved with a model under a name; a ModelError where it was changed."""
+    path = Path(folder) / name
+    listed = read_manifest(folder).get("files", {}).get(name)
+    try:
+        if _fingerprint(path) != listed:
+            raise ModelError(
+                f"{path} is damaged or was changed: it does not match its checksum in {MANIFEST}"
+            )
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise ModelError(f"{folder} is incomplete: {name} is missing") from None
 
 
 def _restore(folder: Path, manifest: dict[str, Any], *, verify: bool | None) -> TaxonomyClassifier:
@@ -207,7 +227,10 @@ def _check_replaceable(folder: Path) -> None:
 
 
 def _write_folder(
-    folder: Path, manifest: dict[str, Any], files: dict[str, dict[str, NDArray[Any]]]
+    folder: Path,
+    manifest: dict[str, Any],
+    files: dict[str, dict[str, NDArray[Any]]],
+    attachments: Mapping[str, bytes],
 ) -> None:
     """Write everything beside the folder and move it into place, so that no reader sees a part."""
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -218,6 +241,9 @@ def _write_folder(
         manifest["files"] = {}
         for name, arrays in files.items():
             save_file({key: np.ascontiguousarray(a) for key, a in arrays.items()}, written / name)
+            manifest["files"][name] = _fingerprint(written / name)
+        for name, content in attachments.items():
+            (written / name).write_bytes(content)
             manifest["files"][name] = _fingerprint(written / name)
         text = json.dumps(manifest, ensure_ascii=False, allow_nan=False, default=_plain)
         (written / MANIFEST).write_text(text, encoding="utf-8")

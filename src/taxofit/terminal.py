@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from taxofit.bank.cost import FitCost
     from taxofit.workflow.applying import EvaluationReport, PredictionReport
     from taxofit.workflow.demo import DemoReport
+    from taxofit.workflow.reporting import WrittenReport
     from taxofit.workflow.training import FitReport
 
     Progress = Callable[[str, int, int], None]
@@ -36,6 +37,7 @@ __all__ = [
     "show_fit",
     "show_json",
     "show_prediction",
+    "show_report",
     "show_reproduction",
     "show_warning",
 ]
@@ -159,7 +161,14 @@ def show_fit(report: FitReport, file: str, test: str | None = None) -> None:
     if report.test is not None:
         console.print()
         show_evaluation(report.test)
-    _show_next(console, [("predict", report.model, test or file, "-o", "predictions.csv")])
+    pages = [("report", report.model, "-o", "report.html")]
+    _show_next(
+        console,
+        [
+            *(pages if report.validation_macro_f1 is not None else ()),
+            ("predict", report.model, test or file, "-o", "predictions.csv"),
+        ],
+    )
 
 
 def show_evaluation(report: EvaluationReport) -> None:
@@ -219,6 +228,17 @@ def show_description(description: dict[str, Any], path: str) -> None:
         console.print(listed)
 
 
+def show_report(report: WrittenReport) -> None:
+    """Say on stderr where the page is."""
+    size = f"{report.n_bytes / 1e6:.1f} MB"
+    Console(stderr=True).print(
+        f"{report.kind} report in {_clean(report.out)} ({size}); open it in a browser",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
 def show_demo(report: DemoReport) -> None:
     """Print the comparison, what repair removed, and commands to try."""
     console = Console()
@@ -262,6 +282,12 @@ def show_demo(report: DemoReport) -> None:
     others = [label for label in report.removed if label not in found]
     if others:
         console.print(Text(f"Also removed: {_shown_labels(others)}"))
+    console.print()
+    if report.report is None:
+        console.print(Text("A page to explore it all: pip install 'taxofit[report]'", style="dim"))
+    else:
+        page = Text.assemble("Explore it in a browser: ", (_clean(report.report), "bold"))
+        console.print(page, soft_wrap=True)
     _show_next(
         console,
         [
@@ -309,6 +335,7 @@ def show_reproduction(results: dict[str, Any], out: str) -> None:
     console.print(
         Text(f"Tables beside the paper's: {out}/tables.md · figures: {out}/figures"), soft_wrap=True
     )
+    _show_next(console, [("report", out, "-o", f"{out}/report.html")])
 
 
 # ---------------------------------------------------------------------- pieces

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from taxofit.errors import DataError
 from taxofit.model_store import save_model
 from taxofit.workflow.applying import score_rows
 from taxofit.workflow.options import check_seed
+from taxofit.workflow.reporting import report_folder, study_files
 from taxofit.workflow.sources import Source
 from taxofit.workflow.training import check_can_be_made
 
@@ -28,7 +30,7 @@ __all__ = ["DemoReport", "MethodResult", "run_demo"]
 METHODS = {"lr": "flat", "td-lr": "top-down", "global-inf": "repaired"}
 SHOWN_METHOD = "global-inf"
 TEST_SHARE = 0.25
-CATALOGUE, TEST_ROWS, MODEL = "catalogue.csv", "test.csv", "model"
+CATALOGUE, TEST_ROWS, MODEL, REPORT = "catalogue.csv", "test.csv", "model", "report.html"
 FEATURES = "words"
 
 
@@ -59,6 +61,8 @@ class DemoReport:
         Categories that were made to group unlike things, and those of them that were removed.
     catalogue, test, model : str
         What was written.
+    report : str or None
+        The page; None where plotly is missing.
     """
 
     n_train: int
@@ -70,6 +74,7 @@ class DemoReport:
     catalogue: str
     test: str
     model: str
+    report: str | None
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON values."""
@@ -86,18 +91,19 @@ class DemoReport:
             "catalogue": self.catalogue,
             "test": self.test,
             "model": self.model,
+            "report": self.report,
         }
 
 
 def run_demo(
     out: str, *, n_rows: int | None = None, seed: int = 0, progress: Progress | None = None
 ) -> DemoReport:
-    """Make the shop, compare three methods on held-out rows, save the model and the rows.
+    """Make the shop, compare three methods on held-out rows, save the model, rows and a report.
 
     Parameters
     ----------
     out : str
-        Folder for the catalogue, its test rows and the model of the repaired taxonomy.
+        Folder for the catalogue, its test rows, the model of the repaired taxonomy and its report.
     n_rows : int, optional
         Products in the catalogue; as many as `make_shop_catalogue` makes by default.
     seed : int
@@ -134,7 +140,13 @@ def run_demo(
     source = Source(
         format="table", text=("title", "description"), label_path="category", separator=" > "
     )
-    save_model(shown, folder / MODEL, notes={"source": source.to_notes(), "rows": train.n_rows})
+    command = f"taxofit demo --seed {seed}" + ("" if n_rows is None else f" --rows {n_rows}")
+    save_model(
+        shown,
+        folder / MODEL,
+        notes={"source": source.to_notes(), "rows": train.n_rows},
+        attachments=study_files(shown, train.X, name="a made-up shop", command=command),
+    )
     return DemoReport(
         n_train=train.n_rows,
         n_test=test.n_rows,
@@ -145,7 +157,14 @@ def run_demo(
         catalogue=str(folder / CATALOGUE),
         test=str(folder / TEST_ROWS),
         model=str(folder / MODEL),
+        report=_write_page(folder),
     )
+
+
+def _write_page(folder: Path) -> str | None:
+    if find_spec("plotly") is None:
+        return None
+    return report_folder(str(folder / MODEL), str(folder / REPORT)).out
 
 
 def _check_folder(folder: Path) -> None:

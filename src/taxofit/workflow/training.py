@@ -14,6 +14,7 @@ from taxofit.errors import DataError, ModelError, TaxofitError
 from taxofit.model_store import read_manifest, save_model
 from taxofit.workflow.applying import score_rows
 from taxofit.workflow.estimate import check_memory, check_reading, estimate_for
+from taxofit.workflow.reporting import fit_command, study_files
 from taxofit.workflow.sources import Source, read_for_fit
 from taxofit.workflow.storing import encoder_for, read_through_store
 
@@ -153,7 +154,14 @@ def fit_file(
     train_seconds = time.perf_counter() - started
     if fitted_encoder is not None:
         classifier.encoder_ = fitted_encoder
-    save_model(classifier, model, notes={"source": source.to_notes(), "rows": data.n_rows})
+    save_model(
+        classifier,
+        model,
+        notes={"source": source.to_notes(), "rows": data.n_rows},
+        attachments=study_files(
+            classifier, data.X, name=Path(file).name, command=fit_command(file, model, options)
+        ),
+    )
     score = classifier.validation_score_
     return FitReport(
         model=model,
