@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         TextEncoder,
         encoder_from_state,
     )
+    from taxofit.datasets.fetching import fetch_clef, fetch_diatoms
     from taxofit.datasets.hierarchy import read_hierarchy
     from taxofit.datasets.svmlight import SvmlightRows, read_svmlight
     from taxofit.datasets.synthetic import make_taxonomy_classification
@@ -30,6 +31,8 @@ _HOME = {
     "TextEncoder": "features",
     "data_folder": "benchmarks",
     "encoder_from_state": "features",
+    "fetch_clef": "fetching",
+    "fetch_diatoms": "fetching",
     "from_frame": "tables",
     "iter_table": "table_chunks",
     "load_benchmark": "benchmarks",
@@ -51,6 +54,8 @@ __all__ = [
     "TextEncoder",
     "data_folder",
     "encoder_from_state",
+    "fetch_clef",
+    "fetch_diatoms",
     "from_frame",
     "iter_table",
     "load_benchmark",
