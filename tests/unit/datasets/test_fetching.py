@@ -11,10 +11,10 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+from tests.real_data import real_data
 
 from taxofit import DataError
 from taxofit.datasets import fetch_clef, fetch_diatoms, fetching, load_benchmark
-from tests.real_data import real_data
 
 ARFF = """@relation 'images'
 @attribute size numeric
