@@ -18,7 +18,6 @@ import itertools
 import json
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -88,14 +87,12 @@ async def load(url, bodies, n_clients, seconds):
     return np.array(latencies), outcomes
 
 
-def metric(url, name):
+def metrics(url):
+    """Return batches, rows in them, and CPU seconds of the service so far."""
     with urlopen(f"{url}/v1/metrics") as answer:  # noqa: S310  (the service started here)
-        return float(re.search(rf"^{name} (\S+)", answer.read().decode(), re.MULTILINE)[1])
-
-
-def cpu_seconds_of_children():
-    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return spent.ru_utime + spent.ru_stime
+        text = answer.read().decode()
+    names = "taxofit_batch_rows_count", "taxofit_batch_rows_sum", "process_cpu_seconds_total"
+    return np.array([float(re.search(rf"^{name} (\S+)", text, re.MULTILINE)[1]) for name in names])
 
 
 def make_model(folder):
@@ -120,16 +117,14 @@ def main():
     ]
     with tempfile.TemporaryDirectory() as folder:
         model = arguments.model or make_model(folder)
-        spent_before = cpu_seconds_of_children()
         process, url = start_service(model, arguments.serve)
         try:
             asyncio.run(load(url, bodies, arguments.clients, 2.0))  # warm
-            n_batches, n_rows = (metric(url, f"taxofit_batch_rows_{x}") for x in ("count", "sum"))
+            before = metrics(url)
             latencies, outcomes = asyncio.run(
                 load(url, bodies, arguments.clients, arguments.seconds)
             )
-            n_batches = metric(url, "taxofit_batch_rows_count") - n_batches
-            n_rows = metric(url, "taxofit_batch_rows_sum") - n_rows
+            n_batches, n_rows, cpu_seconds = metrics(url) - before
         finally:
             process.send_signal(signal.SIGTERM)
             code = process.wait(START_SECONDS)
@@ -139,8 +134,8 @@ def main():
         f"{latencies.size:,} requests, {latencies.size / arguments.seconds:,.0f} a second; "
         f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, longest {worst:.0f} ms; "
         f"{n_rows / n_batches:.1f} rows a batch; "
-        f"answers {dict(outcomes)}; service ended with {code} "
-        f"after {cpu_seconds_of_children() - spent_before:.0f} s of CPU; {os.cpu_count()} cores"
+        f"{1000 * cpu_seconds / latencies.size:.2f} ms of CPU a request; "
+        f"answers {dict(outcomes)}; the service ended with {code}; {os.cpu_count()} cores"
     )
     sys.exit(set(outcomes) != {200})
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
 if TYPE_CHECKING:
@@ -30,6 +37,7 @@ class ServiceMetrics:
     def __init__(self, holder: ModelHolder) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(_ModelCollector(holder))
+        ProcessCollector(registry=self._registry)  # CPU, memory and open files
         self.requests = Counter(
             "taxofit_requests",
             "Requests answered, by route and status.",

@@ -108,7 +108,7 @@ class RowFormat:
             return list(rows)
         if not self.columns:
             return self._sparse_rows(rows)
-        return self.source.features_of(self._chunk(rows))
+        return self.source.features(self._chunk(rows))
 
     def _chunk(self, rows: Sequence[Any]) -> TableChunk:
         """Return rows as a piece of a table; a plain text stands in the first column of texts."""

@@ -162,14 +162,14 @@ class Source:
                 file, self.columns, encoding=self.encoding, delimiter=self.delimiter
             )
             for chunk in chunks:
-                yield self.features_of(chunk)
+                yield self.features(chunk)
         elif self.format == "svmlight":
             yield self.svmlight_rows(file).X
         else:
             yield read_arff(file, internal_labels="keep").X
 
-    def features_of(self, chunk: TableChunk) -> Any:
-        """Return X of some rows of a table: texts, shape (n_rows,), or numbers."""
+    def features(self, chunk: TableChunk) -> Any:
+        """Return X of some rows of a table."""
         return chunk.texts(self.text) if self.text else chunk.numbers(self.numeric)
 
     # ------------------------------------------------------------------ rows with labels
