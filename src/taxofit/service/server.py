@@ -6,12 +6,14 @@ import asyncio
 import signal
 import socket
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
 from taxofit.errors import DataError
 from taxofit.service.app import create_app
+from taxofit.service.connection import Connection
 from taxofit.service.served_model import ModelHolder
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ def run_server(
     listening = _listen(settings)
     config = uvicorn.Config(
         create_app(holder, settings),
+        http=partial(Connection, head_seconds=settings.timeout_seconds),  # type: ignore[arg-type]
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
