@@ -57,6 +57,7 @@ def create_app(holder: ModelHolder, settings: ServiceSettings) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
         dependencies=[Security(HTTPBearer(auto_error=False))] if settings.token else [],
+        responses=problem_responses([401] if settings.token else []),
     )
     add_problems(app)
     _add_answers(app, holder, settings, workers)

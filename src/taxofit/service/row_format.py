@@ -80,7 +80,12 @@ class RowFormat:
         if not self.columns:
             feature_id = Annotated[str, Field(pattern="^(0|[1-9][0-9]{0,17})$")]
             return dict[feature_id, number]
-        types = {name: text if name in self.source.text else number for name in self.columns}
+        kinds = {
+            "text": text | None,
+            "number": number if self._is_numbers else number | None,
+            "category": text | number | None,
+        }
+        types = {name: kinds[self._kind(name)] for name in self.columns}
         row = TypedDict("Row", types)  # type: ignore[misc]  # columns are known when it runs
         return text | row if self.is_text else row
 
@@ -92,13 +97,16 @@ class RowFormat:
             return TEXT_EXAMPLE
         if not self.columns:
             return {"17": 2.0, "231": 1.0}
-        return {name: TEXT_EXAMPLE if name in self.source.text else 1.5 for name in self.columns}
+        examples = {"text": TEXT_EXAMPLE, "number": 1.5, "category": "steel"}
+        return {name: examples[self._kind(name)] for name in self.columns}
 
     def blank(self) -> Any:
         """Return a row with nothing in it, to try a model on."""
         if self.n_numbers is not None:
             return [0.0] * self.n_numbers
-        return "" if self.is_text else dict.fromkeys(self.columns, 0.0)
+        if self.is_text:
+            return ""
+        return {name: 0.0 if self._kind(name) == "number" else "" for name in self.columns}
 
     def features_of(self, rows: Sequence[Any]) -> Any:
         """Return X of checked rows, as the classifier takes it."""
@@ -109,6 +117,16 @@ class RowFormat:
         if not self.columns:
             return self._sparse_rows(rows)
         return self.source.features(self._chunk(rows))
+
+    @property
+    def _is_numbers(self) -> bool:
+        """Whether all columns are numbers; where others are there too, numbers may be missing."""
+        return all(self._kind(name) == "number" for name in self.columns)
+
+    def _kind(self, column: str) -> str:
+        if self.source is None or column in self.source.text:
+            return "text"
+        return "number" if column in self.source.numeric else "category"
 
     def _chunk(self, rows: Sequence[Any]) -> TableChunk:
         """Return rows as a piece of a table; a plain text stands in the first column of texts."""

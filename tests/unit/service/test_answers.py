@@ -38,6 +38,12 @@ def test_a_plain_text_is_a_row_of_a_model_of_texts(client):
     assert first == second
 
 
+def test_null_is_an_empty_cell_of_text(client):
+    rows = [{"title": "steel kettle", "Made of": None}, {"title": "steel kettle", "Made of": ""}]
+    first, second = predict(client, rows)["predictions"]
+    assert first == second
+
+
 def test_columns_that_the_model_does_not_read_are_ignored(client):
     row = {"title": "steel kettle", "Made of": "blue"}
     plain, extended = predict(client, [row, {**row, "id": 7, "stock": None}])["predictions"]
