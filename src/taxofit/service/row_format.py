@@ -28,7 +28,7 @@ TEXT_EXAMPLE = "steel kettle, 1.7 litres"
 
 @dataclass(frozen=True)
 class RowFormat:
-    """How rows of requests become X; formats that are equal take the same requests.
+    """How rows of requests become X.
 
     Attributes
     ----------
@@ -65,6 +65,12 @@ class RowFormat:
     def columns(self) -> tuple[str, ...]:
         """Names of the columns, where rows are objects that have them."""
         return self.source.columns if self.source and self.source.format == "table" else ()
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What clients see of it: models of the same shape take the same requests."""
+        kinds = frozenset((name, self._kind(name)) for name in self.columns)
+        return self.source is None, self.is_text, self.is_counts, self.n_numbers, kinds
 
     def row_type(self, max_text_length: int) -> Any:
         """Return the type that pydantic checks a row against; what it lets through is usable."""

@@ -99,7 +99,7 @@ class ModelHolder:
             except Exception as error:  # noqa: BLE001  (whatever it is, the old model goes on)
                 self._remember(str(error))
                 return
-            if new.rows != old.rows:
+            if new.rows.shape != old.rows.shape:
                 self._remember(
                     f"{self._folder} now holds a model that reads other rows than clients of this "
                     f"one send; start the service anew to serve it"

@@ -23,7 +23,7 @@ SHOP = {
 WORDS = ("small", "large", "blue", "red")
 
 
-def fit_shop(folder, *, C="10", text=("title", "Made of"), numeric=()):
+def fit_shop(folder, *, C="10", text=("title", "Made of"), separator=" > "):
     """Fit a model on 48 products, with two columns of texts, one of numbers, and paths."""
     file = folder.with_suffix(".csv")
     lines = [
@@ -33,9 +33,7 @@ def fit_shop(folder, *, C="10", text=("title", "Made of"), numeric=()):
         for word in WORDS
     ]
     file.write_text("\n".join(["title,Made of,length,category", *lines]) + "\n", encoding="utf-8")
-    options = FitOptions(
-        text=text, numeric=numeric, label_path="category", method="td-lr", C=C, separator=" > "
-    )
+    options = FitOptions(text=text, label_path="category", method="td-lr", C=C, separator=separator)
     fit_file(str(file), str(folder), options)
     return folder
 

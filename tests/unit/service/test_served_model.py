@@ -93,6 +93,14 @@ def test_a_model_that_reads_other_columns_is_not_taken_on(folder, tmp_path):
     assert "reads other rows" in holder.reload_error
 
 
+def test_how_the_training_file_was_read_is_no_concern_of_clients(folder, tmp_path):
+    holder = ModelHolder(str(folder))
+    replace(folder, fit_shop(tmp_path / "other", text=("Made of", "title"), separator=">"))
+    holder.reload()
+    assert holder.reload_error is None
+    assert holder.n_reloads == 1
+
+
 def test_a_link_may_be_moved_to_the_next_model(shop_model, newer_model, tmp_path):
     link = tmp_path / "current"
     link.symlink_to(shop_model)
