@@ -167,7 +167,7 @@ def is_closed(connection):
 
 
 def test_connections_that_say_nothing_or_never_end_their_head_are_closed(shop_model):
-    with serving(shop_model, "--timeout", "1") as service:
+    with serving(shop_model, "--timeout", "3") as service:
         open_connection = partial(socket.create_connection, service.address, WAIT_SECONDS)
         with open_connection() as silent, open_connection() as slow, open_connection() as endless:
             slow.sendall(b"GET /v1/health/live HTTP/1.1\r\nhost: x\r\nx-slow: ")
@@ -179,10 +179,10 @@ def test_connections_that_say_nothing_or_never_end_their_head_are_closed(shop_mo
             assert is_closed(silent)
         with open_connection() as patient:  # between requests a connection may rest for longer
             ask = b"GET /v1/health/live HTTP/1.1\r\nhost: x\r\n\r\n"
-            for _ in range(2):
+            for pause in (4, 0):
                 patient.sendall(ask)
                 assert patient.recv(65536).startswith(b"HTTP/1.1 200")
-                time.sleep(1.5)
+                time.sleep(pause)
         assert service.stop() == 0
 
 
