@@ -19,8 +19,6 @@ from pathlib import Path
 
 import pytest
 
-from taxofit import TaxonomyClassifier
-
 httpx = pytest.importorskip("httpx", reason="the service's client in these tests")
 pytest.importorskip("uvicorn", reason="the extra taxofit[serve] is not installed")
 
@@ -255,13 +253,10 @@ def test_an_address_for_others_is_served_with_a_warning_and_ctrl_c_ends_it(shop_
 def run_schemathesis(model, folder, n_examples):
     (folder / "schemathesis.toml").write_text(SCHEMATHESIS)
     limits = ("--max-rows", "5", "--max-text-length", "100", "--max-body-bytes", "10000")
-    missing = [] if hasattr(TaxonomyClassifier, "explain") else ["/v1/topk", "/v1/explain"]
-    left_out = [part for path in missing for part in ("--exclude-path", path)]
     with serving(model, *limits) as service:
         done = subprocess.run(
             [sys.executable, "-m", "schemathesis.cli", "--config-file", "schemathesis.toml", "run",
-             f"{service.url}/v1/openapi.json", "--max-examples", str(n_examples), "--seed", "0",
-             *left_out],
+             f"{service.url}/v1/openapi.json", "--max-examples", str(n_examples), "--seed", "0"],
             cwd=folder, capture_output=True, text=True, encoding="utf-8", check=False,
         )  # fmt: skip
         assert service.stop() == 0

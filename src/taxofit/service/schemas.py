@@ -67,27 +67,29 @@ class TopPredictions(_Answer):
 
 
 class FeatureShare(_Answer):
-    """What one feature adds to the score of a node: contribution = value · weight."""
+    """What one feature did for a candidate."""
 
     name: str = Field(examples=["kettle"])
-    value: float
-    weight: float
-    contribution: float
+    value: float = Field(description="In the row.")
+    weight: float = Field(description="The candidate's own.")
+    contribution: float = Field(
+        description="value · (weight - weight of the strongest rival); without one, value · weight."
+    )
 
 
 class Candidate(_Answer):
-    """A child that could have been taken."""
+    """A child that the row could have gone to."""
 
     label: Label
-    score: float
-    probability: Probability
-    features: list[FeatureShare]
+    score: float = Field(description="θ·x of its own model.")
+    probability: Probability = Field(description="Of the row's leaf being under it.")
+    features: list[FeatureShare] = Field(description="Those that count most, largest first.")
 
 
 class Step(_Answer):
-    """A node on the way down, and its best children, the one that was taken first."""
+    """One step down: the node that was chosen, and the candidates, highest score first."""
 
-    node: Label
+    label: Label
     candidates: list[Candidate]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import shutil
+import tempfile
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -49,17 +51,36 @@ class ServedModel:
 
     @classmethod
     def load(cls, folder: Path) -> ServedModel:
-        """Return the model of a folder; whatever is wrong with it is a ModelError."""
-        version = _version_of(folder)
-        manifest = read_manifest(folder)
-        classifier = load_model(folder)
+        """Return the model of a folder; whatever is wrong with it is a ModelError.
+
+        A loaded model reads its files as it predicts, and a file that somebody shortens meanwhile
+        would end the process. So it is loaded from a copy that has no name any more when it serves.
+        """
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as beside:
+            copy = Path(beside, folder.name)
+            try:
+                return cls._load_copy(folder, copy)
+            except ModelError as error:
+                raise ModelError(str(error).replace(str(copy), str(folder))) from error
+
+    @classmethod
+    def _load_copy(cls, folder: Path, copy: Path) -> ServedModel:
+        _version_of(folder)  # a folder that is no model is not worth a copy
+        try:
+            copy.mkdir()
+            for file in folder.iterdir():
+                if file.is_file():
+                    shutil.copyfile(file, copy / file.name)
+        except OSError as error:
+            raise ModelError(f"{folder} cannot be read: {error.strerror}") from error
+        version = _version_of(copy)
+        manifest = read_manifest(copy)
+        classifier = load_model(copy, verify=True)
         rows = RowFormat.of(classifier, manifest.get("notes", {}), str(folder))
         try:  # also compiles the loops, so that the first request need not wait for it
             classifier.predict_with_score(rows.features_of([rows.blank()]))
         except Exception as error:
             raise ModelError(f"{folder} loads, but cannot predict: {error}") from error
-        if _version_of(folder) != version:
-            raise ModelError(f"{folder} was replaced while it was read; try again")
         return cls(folder.name, version, classifier, rows, manifest, datetime.now(UTC))
 
 

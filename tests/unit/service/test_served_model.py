@@ -59,7 +59,9 @@ def test_a_damaged_model_leaves_the_old_one_and_is_told_once(
     elif harm == "gone":
         shutil.rmtree(folder)
     else:
-        monkeypatch.setattr("taxofit.service.served_model.load_model", lambda _: old.manifest)
+        monkeypatch.setattr(
+            "taxofit.service.served_model.load_model", lambda *_, **__: old.manifest
+        )
     for _ in range(3):
         holder.reload_if_changed()
     assert holder.current is old
@@ -72,6 +74,17 @@ def test_a_damaged_model_leaves_the_old_one_and_is_told_once(
     assert holder.current is not old
     assert holder.reload_error is None
     assert holder.n_failures == 3
+
+
+def test_a_file_that_is_cut_short_under_the_service_does_no_harm(folder):
+    holder = ModelHolder(str(folder))
+    before = holder.current.classifier.predict(["steel kettle", "blue dog"]).tolist()
+    for file in folder.glob("*.safetensors"):
+        with file.open("r+b") as handle:
+            handle.truncate(0)
+    assert holder.current.classifier.predict(["steel kettle", "blue dog"]).tolist() == before
+    holder.reload()
+    assert str(folder) in holder.reload_error
 
 
 def test_a_model_that_was_broken_and_came_back_is_no_longer_an_error(folder, shop_model):

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taxofit import TaxonomyClassifier, load_model
-
-pytestmark = pytest.mark.skipif(
-    not hasattr(TaxonomyClassifier, "predict_topk"), reason="the classifier cannot do this yet"
-)
+from taxofit import load_model
 
 ROWS = ["steel kettle", "blue dog tank", ""]
 
