@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime  # noqa: TC003  (pydantic reads it)
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 if TYPE_CHECKING:
     from taxofit.service.row_format import RowFormat
@@ -136,6 +136,13 @@ class ModelInfo(_Answer):
     depth: int
 
 
+def _whole(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Count = Annotated[int, BeforeValidator(_whole)]  # 5.0 is an integer in JSON
+
+
 class PredictRequest(BaseModel):
     """Rows to predict."""
 
@@ -146,7 +153,7 @@ class PredictRequest(BaseModel):
 class TopRequest(PredictRequest):
     """Rows, and how many leaves to name for each."""
 
-    k: int = Field(default=5, ge=1, le=MAX_TOP)
+    k: Count = Field(default=5, ge=1, le=MAX_TOP)
 
 
 class ExplainRequest(BaseModel):
@@ -154,8 +161,8 @@ class ExplainRequest(BaseModel):
 
     model_config = STRICT
     row: Any
-    n_candidates: int = Field(default=5, ge=1, le=MAX_TOP)
-    n_features: int = Field(default=10, ge=0, le=MAX_FEATURES)
+    n_candidates: Count = Field(default=5, ge=1, le=MAX_TOP)
+    n_features: Count = Field(default=10, ge=0, le=MAX_FEATURES)
 
 
 def with_rows(

@@ -36,6 +36,12 @@ def test_more_leaves_than_there_are_is_all_of_them(client):
     assert sum(probabilities) == pytest.approx(1)
 
 
+def test_an_integer_may_be_written_as_json_allows(client):
+    assert ask(client, "/v1/topk", rows=["mug"], k=2.0) == ask(
+        client, "/v1/topk", rows=["mug"], k=2
+    )
+
+
 def test_an_explanation_is_that_of_the_classifier(client, shop_model):
     told = ask(client, "/v1/explain", row="steel kettle", n_candidates=2, n_features=3)
     assert told.pop("model_version") == client.holder.current.version
@@ -52,6 +58,7 @@ def test_an_explanation_is_that_of_the_classifier(client, shop_model):
         ("/v1/topk", {"rows": ["mug"], "k": 0}),
         ("/v1/topk", {"rows": ["mug"], "k": 101}),
         ("/v1/topk", {"rows": ["mug"], "k": "3"}),
+        ("/v1/topk", {"rows": ["mug"], "k": 2.5}),
         ("/v1/explain", {"row": ["mug"]}),
         ("/v1/explain", {"row": "mug", "n_features": -1}),
         ("/v1/explain", {"row": "mug", "n_candidates": True}),
