@@ -25,7 +25,11 @@ __all__ = [
 ]
 
 Label = str | int | float
-Probability = Annotated[float, Field(ge=0, le=1, examples=[0.87])]
+Probability = Annotated[
+    float,
+    BeforeValidator(lambda p: min(max(p, 0.0), 1.0)),  # sums of many may be 1 + 2e-16
+    Field(ge=0, le=1, examples=[0.87]),
+]
 Version = Annotated[
     str,
     Field(

@@ -57,7 +57,7 @@ class ServedModel:
         would end the process. So it is loaded from a copy that has no name any more when it serves.
         """
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as beside:
-            copy = Path(beside, folder.name)
+            copy = Path(beside, "model")
             try:
                 return cls._load_copy(folder, copy)
             except ModelError as error:
@@ -81,7 +81,7 @@ class ServedModel:
             classifier.predict_with_score(rows.features_of([rows.blank()]))
         except Exception as error:
             raise ModelError(f"{folder} loads, but cannot predict: {error}") from error
-        return cls(folder.name, version, classifier, rows, manifest, datetime.now(UTC))
+        return cls(folder.absolute().name, version, classifier, rows, manifest, datetime.now(UTC))
 
 
 class ModelHolder:

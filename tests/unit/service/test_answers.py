@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from taxofit import Taxonomy, TaxonomyClassifier, load_model
+from taxofit.service.schemas import Prediction
 from taxofit.workflow.options import FitOptions
 from taxofit.workflow.training import fit_file
 
@@ -101,6 +102,11 @@ def test_svmlight_rows_are_objects_of_feature_ids(client_of, tmp_path):
     assert [each["label"] for each in told] == expected.tolist()
     assert [each["label"] for each in told][:3] == [1, 2, 3]
     assert client.post("/v1/predict", json={"rows": [{"10": -1}]}).status_code == 422
+
+
+def test_a_sum_of_probabilities_that_is_a_little_off_is_one():
+    prediction = Prediction(label="a", path=["a"], probability=1 + 2**-52)
+    assert prediction.probability == 1
 
 
 def test_the_model_is_described(client):

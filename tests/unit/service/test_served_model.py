@@ -124,6 +124,11 @@ def test_a_link_may_be_moved_to_the_next_model(shop_model, newer_model, tmp_path
     assert holder.current.classifier.C_ == 1
 
 
+def test_the_folder_may_be_this_one(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert ModelHolder(".").current.name == "live"
+
+
 def test_a_folder_without_a_model_is_a_model_error(tmp_path):
     with pytest.raises(ModelError, match="is not a taxofit model"):
         ModelHolder(str(tmp_path))
