@@ -33,6 +33,11 @@ def test_what_cannot_be_served_is_one_line(options, said, shop_model, taken_port
     assert said in capsys.readouterr().err.splitlines()[-1]
 
 
+def test_it_helps_with_an_example(capsys):
+    assert cli.main(["serve", "--help"]) == 0
+    assert "Example: taxofit serve" in capsys.readouterr().out
+
+
 def test_a_folder_that_is_no_model_is_one_line(tmp_path, capsys):
     assert cli.main(["serve", str(tmp_path)]) == 2
     assert "is not a taxofit model" in capsys.readouterr().err
