@@ -8,7 +8,7 @@ PEERS  ?= .peers
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check format bench clean
+.PHONY: help demo test test-slow check format docs bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,16 +36,24 @@ test: $(VENV)/.test ## the tests (minutes)
 test-slow: $(VENV)/.test ## the slower truths, on real data
 	$(BIN)/python -m pytest -m slow
 
-check: $(VENV)/.check ## format, lint, types, import layers, tests
+check: $(VENV)/.check ## format, lint, types, import layers, documentation, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(MAKE) docs
 	$(MAKE) test
 
 format: $(VENV)/.check ## let ruff put the code in shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+$(VENV)/.docs: $(VENV)/.runtime
+	$(PIP) install --group docs
+	@touch $@
+
+docs: $(VENV)/.docs ## build the documentation in site/; a broken link is an error
+	$(BIN)/mkdocs build --strict
 
 $(PEERS)/.installed: benchmarks/peers/requirements.txt
 	$(PYTHON) -m venv $(PEERS)
@@ -59,4 +67,4 @@ bench: $(VENV)/.test $(PEERS)/.installed ## time the solver against its peers (t
 	$(BIN)/python benchmarks/scaling.py --out runs/bench
 
 clean: ## remove the environment and caches
-	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

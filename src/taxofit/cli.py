@@ -10,6 +10,7 @@ import typer
 from taxofit import terminal
 from taxofit._version import __version__
 from taxofit.errors import TaxofitError
+from taxofit.service.settings import ServiceSettings
 from taxofit.workflow.options import (
     DEVICES,
     FEATURES,
@@ -27,9 +28,11 @@ __all__ = ["app", "main"]
 
 BAD_INPUT, INTERRUPTED = 2, 130
 DEFAULTS = FitOptions()
+SERVICE = ServiceSettings()
 DEMO_FOLDER = "taxofit-demo"
 REPORT_FILE = "report.html"
 COLUMNS, READING, TRAINING = "Columns of a table", "Reading", "Training"
+LIMITS = "Limits"
 
 app = typer.Typer(
     name="taxofit",
@@ -402,6 +405,87 @@ def report(
         terminal.show_json(written.to_json())
     elif not quiet:
         terminal.show_report(written)
+
+
+@app.command(epilog="Example: taxofit serve shop-model --port 8080 --reload-every 60")
+def serve(
+    model: Model,
+    *,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="To listen on; this machine only by default.")
+    ] = SERVICE.host,
+    port: Annotated[int, typer.Option(metavar="NUMBER", help="0 is any free one.")] = SERVICE.port,
+    reload_every: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Look for a new model in the folder. SIGHUP does so at once.",
+            show_default=False,
+        ),
+    ] = SERVICE.reload_seconds,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            envvar="TAXOFIT_TOKEN",
+            show_envvar=False,
+            help="That clients must send as a bearer token. The environment variable TAXOFIT_TOKEN "
+            "keeps it out of process lists.",
+            show_default=False,
+        ),
+    ] = SERVICE.token,
+    threads: Annotated[int, typer.Option(metavar="NUMBER", help="That predict.")] = SERVICE.threads,
+    max_rows: Annotated[
+        int, typer.Option(rich_help_panel=LIMITS, metavar="NUMBER", help="Of one request.")
+    ] = SERVICE.max_rows,
+    max_body_bytes: Annotated[
+        int, typer.Option(rich_help_panel=LIMITS, metavar="NUMBER", help="Of one request.")
+    ] = SERVICE.max_body_bytes,
+    max_text_length: Annotated[
+        int, typer.Option(rich_help_panel=LIMITS, metavar="NUMBER", help="Characters of one text.")
+    ] = SERVICE.max_text_length,
+    max_requests: Annotated[
+        int,
+        typer.Option(
+            rich_help_panel=LIMITS, metavar="NUMBER", help="Under way; more are sent away (503)."
+        ),
+    ] = SERVICE.max_requests,
+    timeout: Annotated[
+        float,
+        typer.Option(rich_help_panel=LIMITS, metavar="SECONDS", help="For one request."),
+    ] = SERVICE.timeout_seconds,
+    drain: Annotated[
+        float,
+        typer.Option(
+            rich_help_panel=LIMITS,
+            metavar="SECONDS",
+            help="That requests under way get after SIGTERM or Ctrl-C.",
+        ),
+    ] = SERVICE.drain_seconds,
+) -> None:
+    """Answer requests over HTTP: predict, topk, explain, health and metrics under /v1."""
+    settings = ServiceSettings(
+        host=host,
+        port=port,
+        max_body_bytes=max_body_bytes,
+        max_rows=max_rows,
+        max_text_length=max_text_length,
+        max_requests=max_requests,
+        timeout_seconds=timeout,
+        drain_seconds=drain,
+        threads=threads,
+        reload_seconds=reload_every,
+        token=token,
+    )
+    from taxofit.service import serve as run
+
+    terminal.log_to_stderr()
+    if not settings.is_loopback:
+        terminal.show_warning(
+            f"{host} can be reached from other machines"
+            f"{'' if token else ', and anybody there may ask: set TAXOFIT_TOKEN'}"
+        )
+    run(model, settings, announce=terminal.show_service)
 
 
 @app.command(epilog="Example: taxofit demo --out my-demo")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "csv_output",
+    "log_to_stderr",
     "prepare_streams",
     "progress_bars",
     "show_demo",
@@ -39,6 +40,7 @@ __all__ = [
     "show_prediction",
     "show_report",
     "show_reproduction",
+    "show_service",
     "show_warning",
 ]
 
@@ -100,6 +102,14 @@ def csv_output() -> IO[str]:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="")
     return sys.stdout
+
+
+def log_to_stderr() -> None:
+    """Write what long-running commands log to stderr, one line each, with its time."""
+    import logging
+
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
+    logging.getLogger("taxofit").setLevel(logging.INFO)
 
 
 def show_error(message: object) -> None:
@@ -202,6 +212,13 @@ def show_prediction(report: PredictionReport) -> None:
     Console(stderr=True).print(
         f"{report.n_rows:,} predictions in {where}", markup=False, highlight=False, soft_wrap=True
     )
+
+
+def show_service(url: str) -> None:
+    """Say on stderr where the service answers, and what to ask it first."""
+    console = Console(stderr=True)
+    console.print(f"taxofit answers at {url}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"  {url}/v1/openapi.json", style="green", highlight=False, soft_wrap=True)
 
 
 def show_description(description: dict[str, Any], path: str) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         TextEncoder,
         encoder_from_state,
     )
+    from taxofit.datasets.fetching import fetch_clef, fetch_diatoms
     from taxofit.datasets.hierarchy import read_hierarchy
     from taxofit.datasets.row_store import RowStore, open_store
     from taxofit.datasets.svmlight import SvmlightRows, read_svmlight
@@ -35,6 +36,8 @@ _HOME = {
     "convert_table": "convert",
     "data_folder": "benchmarks",
     "encoder_from_state": "features",
+    "fetch_clef": "fetching",
+    "fetch_diatoms": "fetching",
     "from_frame": "tables",
     "iter_table": "table_chunks",
     "load_benchmark": "benchmarks",
@@ -60,6 +63,8 @@ __all__ = [
     "convert_table",
     "data_folder",
     "encoder_from_state",
+    "fetch_clef",
+    "fetch_diatoms",
     "from_frame",
     "iter_table",
     "load_benchmark",

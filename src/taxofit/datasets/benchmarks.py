@@ -92,14 +92,21 @@ def load_benchmark(
 
 
 def _clef(home: Path, _: int) -> tuple[Dataset, Dataset]:
-    train = read_arff(home / "ImCLEF07A_Train.arff.gz")
-    return _share_taxonomy(train, read_arff(home / "ImCLEF07A_Test.arff.gz"))
+    train = read_arff(_packed_or_not(home / "ImCLEF07A_Train.arff"))
+    return _share_taxonomy(train, read_arff(_packed_or_not(home / "ImCLEF07A_Test.arff")))
 
 
 def _diatoms(home: Path, _: int) -> tuple[Dataset, Dataset]:
-    train = read_arff(home / "Diatoms_train.arff.gz", internal_labels="drop")
-    test = read_arff(home / "Diatoms_test.arff.gz", internal_labels="drop")
+    train, test = (
+        read_arff(_packed_or_not(home / f"Diatoms_{part}.arff"), internal_labels="drop")
+        for part in ("train", "test")
+    )
     return _share_taxonomy(train, test)
+
+
+def _packed_or_not(file: Path) -> Path:
+    """Return the file as it was published where it is there, else the name of its gzip."""
+    return file if file.exists() else file.with_name(f"{file.name}.gz")
 
 
 def _share_taxonomy(train: Dataset, test: Dataset) -> tuple[Dataset, Dataset]:

@@ -25,7 +25,7 @@ from taxofit.taxonomy import Taxonomy, clean_path
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
 
-    from taxofit.datasets import Dataset, SvmlightRows
+    from taxofit.datasets import Dataset, SvmlightRows, TableChunk
     from taxofit.datasets.dataset import InternalLabels
     from taxofit.workflow.options import FitOptions
 
@@ -162,11 +162,15 @@ class Source:
                 file, self.columns, encoding=self.encoding, delimiter=self.delimiter
             )
             for chunk in chunks:
-                yield chunk.texts(self.text) if self.text else chunk.numbers(self.numeric)
+                yield self.features(chunk)
         elif self.format == "svmlight":
             yield self.svmlight_rows(file).X
         else:
             yield read_arff(file, internal_labels="keep").X
+
+    def features(self, chunk: TableChunk) -> Any:
+        """Return X of some rows of a table."""
+        return chunk.texts(self.text) if self.text else chunk.numbers(self.numeric)
 
     # ------------------------------------------------------------------ rows with labels
 
