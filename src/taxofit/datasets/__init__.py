@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from taxofit.datasets.arff import read_arff
+    from taxofit.datasets.bad_rows import BadRows, LeftOut
     from taxofit.datasets.benchmarks import BENCHMARKS, data_folder, load_benchmark
     from taxofit.datasets.catalogue import make_shop_catalogue
     from taxofit.datasets.dataset import Dataset
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
         TextEncoder,
         encoder_from_state,
     )
+    from taxofit.datasets.frame_encoder import FrameEncoder
     from taxofit.datasets.hierarchy import read_hierarchy
     from taxofit.datasets.svmlight import SvmlightRows, read_svmlight
     from taxofit.datasets.synthetic import make_taxonomy_classification
@@ -22,9 +24,12 @@ if TYPE_CHECKING:
 
 _HOME = {
     "BENCHMARKS": "benchmarks",
+    "BadRows": "bad_rows",
     "ColumnScaler": "features",
     "CountEncoder": "features",
     "Dataset": "dataset",
+    "FrameEncoder": "frame_encoder",
+    "LeftOut": "bad_rows",
     "SvmlightRows": "svmlight",
     "TableChunk": "table_chunks",
     "TextEncoder": "features",
@@ -43,9 +48,12 @@ _HOME = {
 
 __all__ = [
     "BENCHMARKS",
+    "BadRows",
     "ColumnScaler",
     "CountEncoder",
     "Dataset",
+    "FrameEncoder",
+    "LeftOut",
     "SvmlightRows",
     "TableChunk",
     "TextEncoder",

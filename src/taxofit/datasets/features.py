@@ -6,15 +6,16 @@ pickle: ``to_state`` gives a dictionary for JSON and named arrays, `encoder_from
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from taxofit.datasets.text_terms import TermCounter
 from taxofit.errors import DataError, ModelError
 
 if TYPE_CHECKING:
@@ -27,14 +28,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ColumnScaler", "CountEncoder", "TextEncoder", "encoder_from_state"]
 
-ANALYSES: dict[str, tuple[dict[str, Any], ...]] = {
-    "words": ({"analyzer": "word", "ngram_range": (1, 1)},),
-    "pairs": ({"analyzer": "word", "ngram_range": (1, 2)},),
-    "chars": (
-        {"analyzer": "word", "ngram_range": (1, 1)},
-        {"analyzer": "char_wb", "ngram_range": (2, 5)},
-    ),
+ANALYSES: dict[str, tuple[str, ...]] = {
+    "words": ("words",),
+    "pairs": ("pairs",),
+    "chars": ("words", "chars"),
 }
+"""The kinds of terms behind each choice of features; see `taxofit.datasets.text_terms`."""
 
 
 class CountEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -79,12 +78,26 @@ class CountEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         counts = _check_counts(X)
         _check_width(self, counts.shape[1])
         counts.eliminate_zeros()
+        return self.weigh(counts)
+
+    def weigh(self, counts: sparse.csr_matrix) -> sparse.csr_matrix:
+        """Return float32 counts as tf-idf rows, in place and without a check."""
         if self.sublinear_tf:
             np.log(counts.data, out=counts.data)
             counts.data += 1
         counts.data *= self.idf_[counts.indices]
         rows: sparse.csr_matrix = normalize(counts, copy=False)
         return rows
+
+    def weigh_one(self, columns: NDArray[np.int32], counts: NDArray[np.float32]) -> None:
+        """Turn the counts of one row into tf-idf in place, to the last bit as `weigh` would."""
+        if self.sublinear_tf:
+            np.log(counts, out=counts)
+            counts += 1
+        counts *= self.idf_[columns]
+        if counts.size:
+            # scikit-learn squares in float32 and adds up in float64, one after another
+            counts[:] = counts / np.sqrt(np.cumsum(counts * counts, dtype=np.float64)[-1])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns, those given or x0, x1, ..."""
@@ -118,7 +131,8 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     features : {"words", "pairs", "chars"}
         ``"pairs"``: words and pairs of neighbouring words. ``"chars"``: words, and runs of 2 to 5
-        characters inside words; both kinds share one row length.
+        characters of what stands between blanks, its edges marked by a blank; both kinds share one
+        row length.
     sublinear_tf : bool
         Use 1 + ln(count) in place of the count.
     min_df : int
@@ -163,41 +177,61 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit_transform(self, X: Any, y: object = None) -> sparse.csr_matrix:  # noqa: ARG002  (as fit)
         """Fit, and return the training rows without analysing the texts twice."""
-        texts = _check_texts(X)
-        self.counters_ = self._counters()
-        try:
-            parts = [counter.fit_transform(texts) for counter in self.counters_]
-        except ValueError as error:
-            raise DataError(
-                f"no {self.features} to learn from in {len(texts)} texts ({error}); "
-                f"are these the right columns, and is min_df={self.min_df} small enough?"
-            ) from None
-        self.weights_ = CountEncoder(sublinear_tf=self.sublinear_tf)
-        rows: sparse.csr_matrix = self.weights_.fit_transform(_side_by_side(parts))
-        return rows
+        texts = self._texts(X)
+        self.counters_, parts = [], []
+        for kind in self._kinds():
+            try:
+                counter, counts = TermCounter.learn(
+                    kind, texts, min_df=self.min_df, max_features=self.max_features
+                )
+            except DataError:
+                raise DataError(
+                    f"no {self.features} to learn from in {len(texts)} texts; are these the right "
+                    f"columns, and is min_df={self.min_df} small enough?"
+                ) from None
+            self.counters_.append(counter)
+            parts.append(counts)
+        counted = _side_by_side(parts)
+        self.weights_ = CountEncoder(sublinear_tf=self.sublinear_tf).fit(counted)
+        return self.weights_.weigh(counted)
 
     def transform(self, X: Any) -> sparse.csr_matrix:
         """Return tf-idf rows: CSR of float32, shape (n_rows, n_terms)."""
-        check_is_fitted(self)
-        texts = _check_texts(X)
+        if not hasattr(self, "weights_"):
+            check_is_fitted(self)
+        texts = self._texts(X)
+        if len(texts) == 1:
+            return self._transform_one(texts[0])
         weights: CountEncoder = self.weights_
-        return weights.transform(
-            _side_by_side([counter.transform(texts) for counter in self.counters_])
-        )
+        return weights.weigh(_side_by_side([counter.count(texts) for counter in self.counters_]))
+
+    def _transform_one(self, text: str) -> sparse.csr_matrix:
+        """Return the row of a single text, without the cost of matrices of counts."""
+        counted: dict[int, int] = {}
+        n_before = 0
+        for counter in self.counters_:
+            part = counter.count_one(text)
+            counted |= {n_before + c: n for c, n in part.items()} if n_before else part
+            n_before += len(counter.terms)
+        columns = np.array(sorted(counted), dtype=np.int32)
+        values = np.array([counted[column] for column in columns.tolist()], dtype=np.float32)
+        self.weights_.weigh_one(columns, values)
+        ends = np.array([0, columns.size], dtype=np.int32)
+        return sparse.csr_matrix((values, columns, ends), shape=(1, n_before))
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:  # noqa: ARG002
         """Return the terms, one a column; runs of characters start with ``chars:``."""
         check_is_fitted(self)
         names = []
         for counter in self.counters_:
-            prefix = "chars:" if counter.analyzer == "char_wb" else ""
-            names += [prefix + term for term in counter.get_feature_names_out()]
+            prefix = "chars:" if counter.kind == "chars" else ""
+            names += [prefix + term for term in counter.terms]
         return np.array(names, dtype=object)
 
     def to_state(self) -> tuple[State, Arrays]:
         """Return what `encoder_from_state` needs: a dictionary for JSON, and arrays."""
         check_is_fitted(self)
-        terms = [counter.get_feature_names_out().tolist() for counter in self.counters_]
+        terms = [counter.terms for counter in self.counters_]
         state = {"kind": "text", "settings": self.get_params(deep=False), "terms": terms}
         return state, {"idf": self.weights_.idf_}
 
@@ -205,32 +239,28 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the fitted encoder that ``to_state`` described."""
         encoder = cls(**state["settings"])
-        encoder.counters_ = encoder._counters()
-        if len(encoder.counters_) != len(state["terms"]):
+        kinds = encoder._kinds()
+        if len(kinds) != len(state["terms"]):
             raise ModelError("the encoder's terms do not fit its settings; the file is damaged")
-        for counter, terms in zip(encoder.counters_, state["terms"], strict=True):
-            counter.vocabulary_ = {term: column for column, term in enumerate(terms)}
+        encoder.counters_ = [
+            TermCounter(kind, terms) for kind, terms in zip(kinds, state["terms"], strict=True)
+        ]
         weighing = {"settings": {"sublinear_tf": encoder.sublinear_tf}}
         encoder.weights_ = CountEncoder.from_state(weighing, arrays)
         if encoder.weights_.n_features_in_ != sum(map(len, state["terms"])):
             raise ModelError("the encoder has not one weight a term; the file is damaged")
         return encoder
 
-    def _counters(self) -> list[Any]:
+    def _kinds(self) -> tuple[str, ...]:
         if self.features not in ANALYSES:
             raise DataError(
                 f"features must be one of {', '.join(map(repr, ANALYSES))}, not {self.features!r}"
             )
-        return [
-            CountVectorizer(
-                **analysis,
-                lowercase=self.lowercase,
-                min_df=self.min_df,
-                max_features=self.max_features,
-                dtype=np.float32,
-            )
-            for analysis in ANALYSES[self.features]
-        ]
+        return ANALYSES[self.features]
+
+    def _texts(self, X: Any) -> list[str]:
+        texts = _check_texts(X)
+        return [text.lower() for text in texts] if self.lowercase else texts
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -299,12 +329,15 @@ class ColumnScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-ENCODERS: dict[str, Any] = {"text": TextEncoder, "counts": CountEncoder, "columns": ColumnScaler}
+ENCODERS = {
+    "text": "taxofit.datasets.features.TextEncoder",
+    "counts": "taxofit.datasets.features.CountEncoder",
+    "columns": "taxofit.datasets.features.ColumnScaler",
+    "frame": "taxofit.datasets.frame_encoder.FrameEncoder",
+}
 
 
-def encoder_from_state(
-    state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-) -> TextEncoder | CountEncoder | ColumnScaler:
+def encoder_from_state(state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
     """Return the fitted encoder that some encoder's ``to_state`` described.
 
     Examples
@@ -319,8 +352,9 @@ def encoder_from_state(
             f"unknown encoder {kind!r}; this version knows {', '.join(map(repr, ENCODERS))}, "
             f"so the model may come from a newer one"
         )
+    module, _, name = ENCODERS[kind].rpartition(".")
     try:
-        return ENCODERS[kind].from_state(state, arrays)
+        return getattr(import_module(module), name).from_state(state, arrays)
     except (KeyError, TypeError) as error:
         raise ModelError(f"the state of the {kind!r} encoder is incomplete: {error}") from None
 
