@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import re
 import zlib
 from contextlib import contextmanager
 from os import PathLike, fspath
@@ -23,7 +24,9 @@ __all__ = ["MAX_LINE_BYTES", "bounded_lines", "find_encoding", "open_bytes", "te
 MAX_LINE_BYTES = 64 * 2**20  # a longer line is a damaged or foreign file, not data
 BLOCK_BYTES = 2**20
 GZIP_MAGIC = b"\x1f\x8b"
-FALLBACK_ENCODING = "latin-1"  # decodes any byte; what old exports mostly are
+WESTERN, ANY_BYTE = "cp1252", "latin-1"  # what old exports mostly are; what decodes any byte
+NOT_WESTERN = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")  # the bytes that cp1252 leaves undefined
+UTF16_SHARE = 0.3  # of zero bytes at even or odd places, from which a text is taken for UTF-16
 
 
 @contextmanager
@@ -60,8 +63,8 @@ def open_bytes(path: FilePath) -> Iterator[IO[bytes]]:
 def find_encoding(path: FilePath) -> tuple[str, tuple[str, ...]]:
     """Return the encoding of a text file and notes on what was assumed.
 
-    A byte-order mark decides; without one the file is UTF-8 if all of it is, else Latin-1 with a
-    note that says so.
+    A byte-order mark decides, or the zero bytes of UTF-16. Otherwise the file is UTF-8 if all of it
+    is, else Windows' cp1252 with a note that says so; Latin-1 where it has bytes that cp1252 lacks.
 
     Examples
     --------
@@ -76,6 +79,9 @@ def find_encoding(path: FilePath) -> tuple[str, tuple[str, ...]]:
         block = handle.read(BLOCK_BYTES)
         if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return "utf-16", ()
+        without_mark = _utf16_without_mark(block)
+        if without_mark is not None:
+            return without_mark, (f"{fspath(path)} is read as {without_mark}",)
         decoder = codecs.getincrementaldecoder("utf-8")()
         n_before = 0
         try:
@@ -86,12 +92,28 @@ def find_encoding(path: FilePath) -> tuple[str, tuple[str, ...]]:
             decoder.decode(b"", final=True)
         except UnicodeDecodeError as error:
             byte = error.object[error.start : error.start + 1].hex()
+            is_western = not NOT_WESTERN.search(block)
+            while is_western and (block := handle.read(BLOCK_BYTES)):
+                is_western = not NOT_WESTERN.search(block)
+            encoding = WESTERN if is_western else ANY_BYTE
             note = (
-                f"{fspath(path)} is not UTF-8 (byte 0x{byte} near offset "
-                f"{n_before + error.start}); read as {FALLBACK_ENCODING}, pass encoding= to choose"
+                f"{fspath(path)} is read as {encoding} (not UTF-8: byte 0x{byte} near offset "
+                f"{n_before + error.start})"
             )
-            return FALLBACK_ENCODING, (note,)
+            return encoding, (note,)
     return "utf-8-sig", ()
+
+
+def _utf16_without_mark(block: bytes) -> str | None:
+    """Return which UTF-16 a block is, by the zero bytes that Latin letters have in it; or None."""
+    n_pairs = max(1, len(block) // 2)
+    for encoding, zeros, others in (
+        ("utf-16-le", block[1::2], block[::2]),
+        ("utf-16-be", block[::2], block[1::2]),
+    ):
+        if zeros.count(0) > UTF16_SHARE * n_pairs and not others.count(0):
+            return encoding
+    return None
 
 
 def text_lines(path: FilePath, encoding: str | None = None) -> Iterator[str]:
