@@ -21,6 +21,7 @@ from taxofit.bank.rows import Rows
 from taxofit.bank.solver import SolverSettings
 from taxofit.bank.split import split_rows
 from taxofit.datasets.features import TextEncoder
+from taxofit.encoder_choice import choose_features, has_open_features
 from taxofit.errors import DataError, TaxonomyError
 from taxofit.flattening import Case, KeepAll
 from taxofit.labels import check_labels, find_leaves, label_array
@@ -75,8 +76,10 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         of 0.001, 0.01, … 1000 on validation rows, by macro-F1 and together with the flattening.
     encoder : str or transformer, optional
         For texts: ``"words"``, ``"pairs"`` (words and word pairs), ``"chars"`` (words and character
-        n-grams), or any transformer of :mod:`taxofit.datasets`. It is fitted on the rows given to
-        :meth:`fit`, kept in ``encoder_`` and saved with the model, which then predicts from texts.
+        n-grams), ``"auto"`` (the best of these on validation rows, see
+        :mod:`taxofit.encoder_choice`), or any transformer of :mod:`taxofit.datasets`. It is fitted
+        on the rows given to :meth:`fit`, kept in ``encoder_`` and saved with the model, which then
+        predicts from texts.
     fit_intercept : bool, default True
         Append a constant feature 1, regularised like the others.
     tol : float, default 1e-4
@@ -118,6 +121,8 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The validation rows and the scores of every node on them, at the chosen C; not saved with
         the model. None where none were needed.
     encoder_ : transformer or None
+    encoder_choice_ : EncoderChoice or None
+        Scores of the candidates where features were chosen; not saved with the model.
     weights_ : NodeWeights
         Packed weights of the nodes of ``taxonomy_``; see :meth:`node_coef`.
     n_features_in_, feature_names_in_
@@ -183,6 +188,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Called with (stage, done, in all) as nodes are solved.
         """
         self._check_parameters()
+        self.encoder_ = self._settled_encoder(X, y, progress)
         X = self._encode(X, fit=True)
         y = check_labels(y, X.shape[0])
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -219,14 +225,34 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._describe(bank, selection)
         return self
 
+    def _settled_encoder(self, X: Any, y: Any, progress: Progress | None) -> Any:
+        """Return an unfitted encoder of one's own or None, its features chosen if need be."""
+        encoder = _new_encoder(self.encoder)
+        self.encoder_choice_ = None
+        if not has_open_features(encoder):
+            return encoder
+        taxonomy, row_leaf = find_leaves(check_labels(y, len(X)), self.taxonomy)
+        self.encoder_choice_ = choose_features(
+            encoder,
+            X,
+            taxonomy,
+            row_leaf,
+            seed=self._seed(),
+            n_threads=self.n_jobs,
+            device=self.device,
+            progress=progress,
+        )
+        return encoder.set_params(features=self.encoder_choice_.features)
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, (int, np.integer)):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
     def _encode(self, X: Any, *, fit: bool = False) -> Any:
         """Return X as numbers, dense or CSR."""
-        if fit:
-            self.encoder_ = _new_encoder(self.encoder)
-            if self.encoder_ is not None:
-                self.encoder_.fit(X)
         if self.encoder_ is not None:
-            X = self.encoder_.transform(X)
+            X = self.encoder_.fit_transform(X) if fit else self.encoder_.transform(X)
         return validate_data(
             self, X, reset=fit, accept_sparse="csr", dtype=[np.float64, np.float32]
         )
@@ -246,12 +272,9 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fallback = Selection(1.0 if self.C == "auto" else float(self.C), nothing_removed)
         if self.C != "auto" and not strategy.needs_evidence:
             return replace(fallback, choice=strategy.choose(Case(bank.taxonomy))), None
-        seed = self.random_state
-        if not isinstance(seed, (int, np.integer)):
-            seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
         rows = bank.rows
         training, held_out = split_rows(
-            rows.X, bank.row_leaf, rows.weight, fraction=VALIDATION_FRACTION, seed=int(seed)
+            rows.X, bank.row_leaf, rows.weight, fraction=VALIDATION_FRACTION, seed=self._seed()
         )
         if not held_out.size or not training.size:
             return fallback, None  # a single distinct row: nothing can be held out

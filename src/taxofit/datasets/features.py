@@ -129,10 +129,10 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    features : {"words", "pairs", "chars"}
+    features : {"words", "pairs", "chars", "auto"}
         ``"pairs"``: words and pairs of neighbouring words. ``"chars"``: words, and runs of 2 to 5
         characters of what stands between blanks, its edges marked by a blank; both kinds share one
-        row length.
+        row length. ``"auto"``: the best of them, for a classifier to choose.
     sublinear_tf : bool
         Use 1 + ln(count) in place of the count.
     min_df : int
@@ -158,7 +158,7 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        features: Literal["words", "pairs", "chars"] = "words",
+        features: Literal["words", "pairs", "chars", "auto"] = "words",
         sublinear_tf: bool = True,
         min_df: int = 1,
         max_features: int | None = None,
@@ -253,8 +253,10 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _kinds(self) -> tuple[str, ...]:
         if self.features not in ANALYSES:
+            hint = "; only a classifier can choose them" if self.features == "auto" else ""
             raise DataError(
-                f"features must be one of {', '.join(map(repr, ANALYSES))}, not {self.features!r}"
+                f"features must be one of {', '.join(map(repr, ANALYSES))}, "
+                f"not {self.features!r}{hint}"
             )
         return ANALYSES[self.features]
 

@@ -44,7 +44,7 @@ class FrameEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     text, numeric, category : sequence of str
         Columns of the frame. An array without names has its columns in this order.
-    features : {"words", "pairs", "chars"}
+    features : {"words", "pairs", "chars", "auto"}
         What is counted in texts; see `TextEncoder`.
     texts : {"joined", "apart"}
         One vocabulary for all columns of text, or one for each; their parts of a row then have
@@ -75,7 +75,7 @@ class FrameEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         text: Sequence[str] = (),
         numeric: Sequence[str] = (),
         category: Sequence[str] = (),
-        features: Literal["words", "pairs", "chars"] = "words",
+        features: Literal["words", "pairs", "chars", "auto"] = "words",
         texts: Literal["joined", "apart"] = "joined",
         min_df: int = 1,
     ) -> None:
