@@ -9,16 +9,9 @@ import typer
 
 from taxofit import terminal
 from taxofit._version import __version__
-from taxofit.errors import TaxofitError
-from taxofit.workflow.options import (
-    DEVICES,
-    FEATURES,
-    FORMATS,
-    INTERNAL_LABELS,
-    METHODS,
-    SCALES,
-    FitOptions,
-)
+from taxofit.cli_options import one_of, takes_fit_options
+from taxofit.errors import DataError, TaxofitError
+from taxofit.workflow.options import METHODS, TAXONOMY_FORMS, FitOptions, in_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,19 +21,25 @@ __all__ = ["app", "main"]
 BAD_INPUT, INTERRUPTED = 2, 130
 DEFAULTS = FitOptions()
 DEMO_FOLDER = "taxofit-demo"
-COLUMNS, READING, TRAINING = "Columns of a table", "Reading", "Training"
 
 app = typer.Typer(
     name="taxofit",
     help="Hierarchical classification that repairs the taxonomy it is given.",
     epilog="Start with: taxofit demo",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+DataFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="CSV, TSV, Parquet, svmlight or Clus ARFF, also gzipped; or a folder of text files "
+        "in folders.",
+    ),
+]
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a fitted model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts, and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, no summary.")]
@@ -53,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = app(args=arguments, prog_name="taxofit", standalone_mode=False)
     except TaxofitError as error:
-        terminal.show_error(error)
+        terminal.show_error(in_options(str(error)))
         return BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
@@ -77,7 +76,7 @@ def _hint(error: Any) -> str:
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:
-    terminal.show_warning(message)
+    terminal.show_warning(in_options(str(message)))
 
 
 def _show_version(is_asked: bool) -> None:  # noqa: FBT001  (Typer's callback)
@@ -99,182 +98,22 @@ def taxofit(
 
 @app.command(
     epilog="Example: taxofit fit products.csv --text title --text description --path category "
-    "--model shop-model"
+    "--model shop\n\nAnother: taxofit fit posts/ --test new-posts/ --model news   (text files in "
+    "folders; the folders are the labels)"
 )
+@takes_fit_options
 def fit(
-    file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="CSV, TSV, Parquet, svmlight or Clus ARFF; or gzip."),
-    ],
+    file: DataFile,
     *,
     model: Annotated[str, typer.Option(metavar="DIR", help="Folder to save the model in.")],
-    text: Annotated[
-        list[str] | None,
-        typer.Option(
-            rich_help_panel=COLUMNS,
-            metavar="COL",
-            help="Column of text; several are joined.",
-            show_default=False,
-        ),
-    ] = None,
-    numeric: Annotated[
-        list[str] | None,
-        typer.Option(
-            rich_help_panel=COLUMNS,
-            metavar="COL",
-            help="Column of numbers, again for each; 'size_*' takes all that begin so.",
-            show_default=False,
-        ),
-    ] = None,
-    path: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=COLUMNS,
-            metavar="COL",
-            help="Column of labels as paths: 'Home > Kitchen > Kettles'.",
-        ),
-    ] = None,
-    level: Annotated[
-        list[str] | None,
-        typer.Option(
-            rich_help_panel=COLUMNS,
-            metavar="COL",
-            help="Instead: one column per level, top first.",
-            show_default=False,
-        ),
-    ] = None,
-    sep: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=COLUMNS,
-            metavar="TEXT",
-            help="Separates the names of a path. Guessed by default.",
-        ),
-    ] = DEFAULTS.separator,
-    hierarchy: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=READING,
-            metavar="FILE",
-            help="The taxonomy: 'parent child' or a path on each line.",
-        ),
-    ] = DEFAULTS.hierarchy,
     test: Annotated[
         str | None, typer.Option(metavar="FILE", help="Labelled rows to score the model on.")
     ] = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=TRAINING, metavar="NAME", help=f"One of {', '.join(METHODS)}."
-        ),
-    ] = DEFAULTS.method,
-    C: Annotated[
-        str,
-        typer.Option(
-            "--C",
-            rich_help_panel=TRAINING,
-            metavar="NUMBER",
-            help="Weight of the loss against regularisation, or 'auto'.",
-        ),
-    ] = DEFAULTS.C,
-    features: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=TRAINING,
-            metavar="NAME",
-            help=f"What is counted in text: {', '.join(FEATURES)}.",
-        ),
-    ] = DEFAULTS.features,
-    scale: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=TRAINING,
-            metavar="NAME",
-            help=f"{' or '.join(SCALES)}: divide columns of numbers by their largest value.",
-        ),
-    ] = DEFAULTS.scale,
-    raw: Annotated[
-        bool,
-        typer.Option(
-            "--raw",
-            rich_help_panel=READING,
-            help="svmlight: values as they are, not counts for tf-idf.",
-        ),
-    ] = DEFAULTS.raw,
-    ignore_feature: Annotated[
-        list[int] | None,
-        typer.Option(
-            rich_help_panel=READING,
-            metavar="ID",
-            help="svmlight: a feature to skip.",
-            show_default=False,
-        ),
-    ] = None,
-    internal_labels: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=READING,
-            metavar="NAME",
-            help=f"Rows labelled with an internal node: {' or '.join(INTERNAL_LABELS)}.",
-        ),
-    ] = DEFAULTS.internal_labels,
-    format: Annotated[  # noqa: A002  (the option's name)
-        str,
-        typer.Option(rich_help_panel=READING, metavar="NAME", help=f"One of {', '.join(FORMATS)}."),
-    ] = DEFAULTS.format,
-    encoding: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=READING, metavar="NAME", help="Of a text table. Guessed by default."
-        ),
-    ] = DEFAULTS.encoding,
-    delimiter: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=READING, metavar="CHAR", help="Between columns. Guessed by default."
-        ),
-    ] = DEFAULTS.delimiter,
-    device: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=TRAINING,
-            metavar="NAME",
-            help=f"Where to train, one of {', '.join(DEVICES)}; auto is a GPU if there is one.",
-        ),
-    ] = DEFAULTS.device,
-    seed: Annotated[
-        int,
-        typer.Option(
-            rich_help_panel=TRAINING,
-            metavar="NUMBER",
-            help="Which rows are held out to choose C and nodes.",
-        ),
-    ] = DEFAULTS.seed,
     as_json: Json = False,
     quiet: Quiet = False,
+    options: FitOptions,
 ) -> None:
     """Train a model on labelled rows and repair its taxonomy."""
-    options = FitOptions(
-        text=tuple(text or ()),
-        numeric=tuple(numeric or ()),
-        label_path=path,
-        levels=tuple(level or ()),
-        separator=sep,
-        hierarchy=hierarchy,
-        format=format,
-        ignore_features=tuple(ignore_feature or ()),
-        raw=raw,
-        scale=scale,
-        internal_labels=internal_labels,
-        encoding=encoding,
-        delimiter=delimiter,
-        method=method,
-        C=C,
-        features=features,
-        device=device,
-        seed=seed,
-    )
-    options.check()
     with terminal.progress_bars(is_shown=not (as_json or quiet)) as progress:
         from taxofit.workflow.training import fit_file
 
@@ -282,7 +121,51 @@ def fit(
     if as_json:
         terminal.show_json(report.to_json())
     elif not quiet:
-        terminal.show_fit(report, file, test)
+        terminal.show_fit(report, test)
+
+
+@app.command(
+    epilog="Example: taxofit flatten products.csv --text title --path category -o repaired.csv"
+    "\n\nAnother: taxofit flatten products.csv -o repaired.tsv   (edges, as --hierarchy reads them)"
+)
+@takes_fit_options
+def flatten(
+    file: DataFile,
+    *,
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Where to write: .csv has the path of every leaf, .tsv edges, .json all and why.",
+        ),
+    ],
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="NAME",
+            help=f"One of {', '.join(TAXONOMY_FORMS)}. By the ending of the file by default.",
+            autocompletion=one_of(TAXONOMY_FORMS),
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Save the model too, in this folder.")
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    options: FitOptions,
+) -> None:
+    """Repair the taxonomy of labelled rows: write it, and say which nodes went and why."""
+    with terminal.progress_bars(is_shown=not (as_json or quiet)) as progress:
+        from taxofit.workflow.flattening_file import flatten_file
+
+        report = flatten_file(file, out, options, form=form, model=model, progress=progress)
+    if as_json:
+        terminal.show_json(report.to_json())
+    elif not quiet:
+        terminal.show_flatten(report)
 
 
 @app.command(epilog="Example: taxofit predict shop-model new-products.csv -o predictions.csv")
@@ -316,21 +199,68 @@ def predict(
         terminal.show_prediction(report)
 
 
-@app.command(epilog="Example: taxofit evaluate shop-model labelled-products.csv --json")
+@app.command(
+    epilog="Example: taxofit evaluate shop labelled-products.csv"
+    "\n\nAnother: taxofit evaluate shop labelled-products.csv --against other-model"
+    "\n\nAnother: taxofit evaluate shop test.csv --taxonomy original --taxonomy mine.tsv"
+)
 def evaluate(
     model: Model,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Labelled rows.")],
     *,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="Compare with another model on the same rows."),
+    ] = None,
+    taxonomy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Compare taxonomies: original, repaired, flat or a hierarchy file, again for "
+            "each. Each is fitted to the same training rows with the model's features and C.",
+            show_default=False,
+            autocompletion=one_of(("original", "repaired", "flat")),
+        ),
+    ] = None,
+    train: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Rows to fit them to. The file that the model was trained on by default.",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first row that cannot be used.")
+    ] = False,
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")] = False,
 ) -> None:
-    """Score a model on labelled rows: flat and hierarchical measures, and errors by level."""
+    """Score a model on labelled rows, or compare models or taxonomies on the same rows.
+
+    A comparison tells by two tests whether the difference is more than chance: a sign test over
+    rows for µF1, and a signed-rank test over classes for MF1.
+    """
+    if against is not None and taxonomy:
+        raise DataError("give --against or --taxonomy, not both")
+    if train is not None and not taxonomy:
+        raise DataError("--train goes with --taxonomy: nothing else is fitted here")
     with terminal.progress_bars(is_shown=not (as_json or quiet)) as progress:
         from taxofit.workflow.applying import evaluate_file
+        from taxofit.workflow.comparing import compare_models, compare_taxonomies
 
-        report = evaluate_file(model, file, progress=progress)
+        comparison = None
+        if against is not None:
+            comparison = compare_models(model, against, file, strict=strict, progress=progress)
+        elif taxonomy:
+            comparison = compare_taxonomies(
+                model, file, taxonomy, train=train, strict=strict, progress=progress
+            )
+        else:
+            report = evaluate_file(model, file, strict=strict, progress=progress)
     if as_json:
-        terminal.show_json(report.to_json())
+        terminal.show_json((comparison or report).to_json())
+    elif comparison is not None:
+        terminal.show_comparison(comparison)
     else:
         terminal.show_evaluation(report)
 

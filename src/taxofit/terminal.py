@@ -11,14 +11,19 @@ from typing import IO, TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from taxofit.workflow.applying import EvaluationReport, PredictionReport
+    from taxofit.workflow.comparing import ComparisonReport, System
     from taxofit.workflow.demo import DemoReport
+    from taxofit.workflow.flattening_file import FlattenReport
+    from taxofit.workflow.scoring import Difference
+    from taxofit.workflow.three_ways import ThreeWays, Way
     from taxofit.workflow.training import FitReport
 
     Progress = Callable[[str, int, int], None]
@@ -27,11 +32,13 @@ __all__ = [
     "csv_output",
     "prepare_streams",
     "progress_bars",
+    "show_comparison",
     "show_demo",
     "show_description",
     "show_error",
     "show_evaluation",
     "show_fit",
+    "show_flatten",
     "show_json",
     "show_prediction",
     "show_reproduction",
@@ -39,12 +46,22 @@ __all__ = [
 ]
 
 N_LABELS_SHOWN = 10
+N_REASONS_AFTER_FIT, N_REASONS_SHOWN = 3, 20
+IS_FLAT = "The taxonomy is flat: there is nothing to remove."
+KEPT_ALL = "Nothing was removed: the held-out rows are best predicted with every category in place."
+FEATURE_TITLES = {
+    "words": "words",
+    "pairs": "words and pairs",
+    "chars": "words and parts of words",
+}
 SCORE_TITLES = {
     "micro_f1": "µF1",
     "macro_f1": "MF1",
     "hierarchical_f1": "hF1",
     "tree_error": "TE",
 }
+SMALL_P = 0.001
+NO_BREAK = "\u00a0"
 LEGEND = (
     "µF1 rows right · MF1 mean F1 of the classes · hF1 F1 of whole paths · TE mean steps between "
     "truth and prediction"
@@ -63,12 +80,21 @@ def progress_bars(*, is_shown: bool = True) -> Iterator[Progress | None]:
         return
     from rich import progress as parts
 
+    class TimeLeft(parts.ProgressColumn):
+        """Time left where the end is known, else the time taken so far."""
+
+        def render(self, task: parts.Task) -> Text:
+            left = task.time_remaining if task.total else None
+            seconds = int(task.elapsed or 0) if left is None else int(left)
+            shown = f"{seconds // 60}:{seconds % 60:02d}"
+            return Text(shown if left is None else f"{shown} left", style="cyan")
+
     columns = (
         parts.SpinnerColumn(),
         parts.TextColumn("{task.description}"),
         parts.BarColumn(bar_width=30),
         parts.TextColumn("{task.fields[shown]}"),
-        parts.TimeElapsedColumn(),
+        TimeLeft(),
     )
     with parts.Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task("Starting", total=None, shown="")
@@ -116,31 +142,35 @@ def show_json(report: dict[str, Any]) -> None:
 # ---------------------------------------------------------------------- reports
 
 
-def show_fit(report: FitReport, file: str, test: str | None = None) -> None:
-    """Print what was trained, what was removed, and what to do next."""
+def show_fit(report: FitReport, test: str | None = None) -> None:
+    """Print what was trained, what repair brought, and what to do next."""
     console = Console()
-    _show_notes(console, report.notes)
-    table = _facts()
-    table.add_row("rows", f"{report.n_rows:,}")
-    table.add_row("features", f"{report.n_features:,}")
-    table.add_row("leaves", f"{report.n_leaves:,}")
-    n_removed = len(report.removed)
-    table.add_row("nodes", f"{report.n_nodes:,} → {report.n_nodes_kept:,} ({n_removed:,} removed)")
-    table.add_row("method", report.method)
-    table.add_row("C", f"{report.C:g}")
-    if report.psi is not None:
-        table.add_row("ψ", _shown_psi(report.psi))
-    if report.validation_macro_f1 is not None:
-        table.add_row("validation MF1", f"{report.validation_macro_f1:.2%}")
-    if n_removed:
-        table.add_row("removed", _shown_labels(report.removed))
-    table.add_row("training", f"{report.train_seconds:.1f} s")
-    table.add_row("model", Text(_clean(report.model)))
-    console.print(table)
-    if report.test is not None:
-        console.print()
-        show_evaluation(report.test)
-    _show_next(console, [("predict", report.model, test or file, "-o", "predictions.csv")])
+    model = str(report.model)
+    _show_training(console, report)
+    _show_removals(console, report, N_REASONS_AFTER_FIT)
+    _show_next(
+        console,
+        [
+            ("predict", model, test or report.file, "-o", "predictions.csv"),
+            ("report", model, "-o", "report.html"),
+        ],
+    )
+
+
+def show_flatten(report: FlattenReport) -> None:
+    """Print what repair brought, which nodes went and why, and where the taxonomy is."""
+    console = Console()
+    fit = report.fit
+    _show_training(console, fit)
+    _show_removals(console, fit, N_REASONS_SHOWN)
+    console.print()
+    console.print(
+        Text.assemble(
+            f"{fit.n_nodes:,} nodes before, {fit.n_nodes_kept:,} after: {report.form} in ",
+            (_clean(report.out), "green"),
+        ),
+        soft_wrap=True,
+    )
 
 
 def show_evaluation(report: EvaluationReport) -> None:
@@ -166,6 +196,18 @@ def show_evaluation(report: EvaluationReport) -> None:
         )
     console.print(levels)
     console.print(Text(LEGEND, style="dim"))
+
+
+def show_comparison(report: ComparisonReport) -> None:
+    """Print systems side by side on the same rows, and whether they differ by more than chance."""
+    console = Console()
+    _show_notes(console, report.notes)
+    first, *others = report.systems
+    differences = {
+        system.name: found for system, found in zip(others, report.differences, strict=True)
+    }
+    table = _score_table("", report.systems, first.name, differences)
+    _show_scores(console, report.title, table, first.name)
 
 
 def show_prediction(report: PredictionReport) -> None:
@@ -292,6 +334,93 @@ def show_reproduction(results: dict[str, Any], out: str) -> None:
     )
 
 
+# ---------------------------------------------------------------------- parts of reports
+
+
+def _show_training(console: Console, report: FitReport) -> None:
+    """Print what was read, how it was trained, and the table of three ways."""
+    facts = _facts()
+    features = f"{report.n_features:,} features"
+    if report.features is not None:
+        tried = ", ".join(f"{name} {score:.1%}" for name, score in report.features.scores.items())
+        chosen = FEATURE_TITLES[report.features.features]
+        features = f"{features}: {chosen}, best by MF1 of {tried}"
+    nodes = f"{report.n_leaves:,} leaves, {report.n_nodes:,} nodes"
+    facts.add_row("read", Text(_clean(f"{report.n_rows:,} rows of {report.file}, {nodes}")))
+    if report.notes:
+        guesses = " · ".join(_shown_guess(note, report.file) for note in report.notes)
+        facts.add_row("guessed", Text(_clean(guesses)))
+    if report.left_out:
+        n_rows = sum(left_out.n_rows for left_out in report.left_out)
+        reasons = " · ".join(map(str, report.left_out))
+        facts.add_row("left out", Text(_clean(f"{n_rows:,} rows: {reasons}"), style="yellow"))
+    psi = "" if report.psi is None else f", ψ = {_shown_psi(report.psi)}"
+    trained = f"{report.method}, C = {report.C:g}{psi}, in {report.train_seconds:.1f} s"
+    facts.add_row("trained", Text(f"{features}; {trained}"))
+    if report.model is not None:
+        facts.add_row("model", Text(_clean(report.model), style="green"))
+    console.print(facts)
+    ways = report.test_ways or report.validation
+    if ways is not None:
+        console.print()
+        _show_ways(console, ways)
+
+
+def _show_ways(console: Console, ways: ThreeWays) -> None:
+    where = "test rows" if ways.rows == "test" else "held-out rows (they also chose what to remove)"
+    table = _score_table("taxonomy", ways.ways, ways.ways[-1].name, ways.differences)
+    _show_scores(console, f"On {ways.n_rows:,} {where}", table, ways.ways[-1].name)
+
+
+def _score_table(
+    heading: str,
+    systems: Sequence[Way] | Sequence[System],
+    reference: str,
+    differences: Mapping[str, Difference],
+) -> Table:
+    """Return a line of scores for each system, with p-values against one of them."""
+    table = _table("")
+    table.title = None
+    table.add_column(heading, style="cyan", overflow="fold")
+    for title in ("nodes", *SCORE_TITLES.values(), *(("p µF1", "p MF1") if differences else ())):
+        table.add_column(title, justify="right", no_wrap=True)
+    best = max(systems, key=lambda system: system.scores["macro_f1"])
+    for system in systems:
+        found = differences.get(system.name)
+        p_values = () if found is None else (_shown_p(found.sign_p), _shown_p(found.wilcoxon_p))
+        if differences and system.name == reference:
+            p_values = ("–", "–")
+        cells = (f"{system.n_nodes:,}", *_shown_scores(system.scores), *p_values)
+        table.add_row(Text(_clean(system.name)), *cells, style="bold" if system is best else "")
+    return table
+
+
+def _show_scores(console: Console, title: str, table: Table, reference: str) -> None:
+    console.print(Text(_clean(title), style="bold"), soft_wrap=True)
+    console.print(table)
+    console.print(Text(LEGEND, style="dim"))
+    if len(table.columns) > 2 + len(SCORE_TITLES):
+        said = f"p: chance of so large a difference from {_clean(reference)} (sign test over rows, "
+        console.print(Text(f"{said}Wilcoxon over classes)", style="dim"))
+
+
+def _show_removals(console: Console, report: FitReport, n_shown: int) -> None:
+    """Print the removed nodes, the worst first, each with its reason on the next line."""
+    console.print()
+    n_internal = report.n_nodes - 1 - report.n_leaves
+    if not report.removed:
+        console.print(Text(KEPT_ALL if n_internal else IS_FLAT))
+        return
+    console.print(
+        Text(f"Removed {len(report.removed):,} of {n_internal:,} inner nodes", style="bold")
+    )
+    for removal in report.removed[:n_shown]:
+        console.print(Text(f"  {_clean(removal.path)}", style="cyan"), soft_wrap=True)
+        console.print(Padding(Text(_clean(removal.reason)), (0, 0, 0, 4)))
+    if len(report.removed) > n_shown:
+        console.print(Text(f"  … and {len(report.removed) - n_shown:,} more", style="dim"))
+
+
 # ---------------------------------------------------------------------- pieces
 
 
@@ -337,6 +466,16 @@ def _shown_scores(scores: dict[str, float]) -> list[str]:
     ]
 
 
+def _shown_p(p_value: float) -> str:
+    return "< 0.001" if p_value < SMALL_P else f"{p_value:.3f}"
+
+
+def _shown_guess(note: str, file: str) -> str:
+    """Return a note without what the line it is on says already; separators keep their blanks."""
+    short = note.removesuffix(" (guessed)").removeprefix(f"{file}: ").removeprefix(f"{file} is ")
+    return short.replace("' > '", f"'{NO_BREAK}>{NO_BREAK}'")
+
+
 def _shown_psi(psi: float | Sequence[float]) -> str:
     return f"{psi:g}" if isinstance(psi, (int, float)) else ", ".join(f"{p:g}" for p in psi)
 
@@ -366,7 +505,11 @@ def _shown_option(value: object) -> str:
 def _clean(value: object) -> str:
     """Return a text on one line without characters that would steer a terminal."""
     return "".join(
-        character if character.isprintable() else " " if character.isspace() else "�"
+        character
+        if character.isprintable() or character == NO_BREAK
+        else " "
+        if character.isspace()
+        else "�"
         for character in str(value)
     )
 

@@ -5,6 +5,7 @@ import inspect
 import io
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ class TestOptions:
     def test_names_and_defaults_are_those_of_the_library(self):
         defaults = inspect.signature(TaxonomyClassifier).parameters
         assert tuple(FLATTENINGS) == METHODS
-        assert tuple(ANALYSES) == FEATURES
+        assert ("auto", *ANALYSES) == FEATURES
         assert set(INTERNAL_LABELS) <= set(INTERNAL_LABEL_CHOICES)
         assert FitOptions.method == defaults["flattening"].default
         assert defaults["C"].default == FitOptions.C
@@ -74,8 +75,8 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("options", "format_", "said"),
         [
-            (FitOptions(), "table", "which columns are the features"),
-            (FitOptions(text=("t",)), "table", "which column is the label"),
+            (FitOptions(label_path="p", levels=("a",)), "table", "--path .* or --level, not both"),
+            (FitOptions(category=("t",)), "arff", "--category names columns of a table"),
             (FitOptions(), "svmlight", "give its file with --hierarchy"),
             (FitOptions(text=("t",)), "svmlight", "--text names columns of a table"),
             (FitOptions(hierarchy="h"), "arff", "drop --hierarchy"),
@@ -156,8 +157,15 @@ class TestSources:
     def test_a_hierarchy_file_decides_which_labels_there_are(self, tmp_path, shop):
         hierarchy = write(tmp_path / "h.txt", "Home > Kettles", "Home > Mugs", "Pets > Cats")
         options = FitOptions(text=("title",), label_path="category", hierarchy=hierarchy)
+        data, _ = read_for_fit(shop, options)
+        assert set(data.y.tolist()) == {"Kettles", "Mugs"}
+        assert data.left_out[0].to_json() == {
+            "reason": "with a label that the hierarchy lacks",
+            "rows": 3,
+            "first": ["line 8", "line 9", "line 10"],
+        }
         with pytest.raises(DataError, match="'Fish' is not a child of 'Pets'"):
-            read_for_fit(shop, options)
+            read_for_fit(shop, replace(options, strict=True))
 
 
 class TestFit:
@@ -173,7 +181,8 @@ class TestFit:
         assert (report.n_rows, report.n_leaves, report.n_nodes) == (9, 3, 6)
         assert report.test is not None
         assert report.test.scores["micro_f1"] == 1.0
-        assert stages[:2] == ["Reading", "Preparing"]
+        assert stages[:2] == ["Reading", "Encoding"]
+        assert "Saving" in stages
         assert load_model(tmp_path / "model").predict(["tiny mug"]).tolist() == ["Mugs"]
         assert json.loads(json.dumps(report.to_json()))["test"]["micro_f1"] == 1.0
 
@@ -283,8 +292,12 @@ class TestEvaluate:
     def test_an_empty_label_is_named_by_its_line(self, shop, tmp_path):
         model = str(tmp_path / "model")
         fit_file(shop, model, TABLE)
+        new = write(tmp_path / "new.csv", "title,category", "mug,Mugs", "cup,")
         with pytest.raises(DataError, match=r"new.csv:3: the label is empty"):
-            evaluate_file(model, write(tmp_path / "new.csv", "title,category", "mug,Mugs", "cup,"))
+            evaluate_file(model, new, strict=True)
+        report = evaluate_file(model, new)
+        assert report.n_rows == 1
+        assert report.notes == ("1 row without a label (line 3)",)
 
 
 class TestDescribe:

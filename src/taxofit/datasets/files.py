@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
     FilePath = str | PathLike[str]
 
-__all__ = ["MAX_LINE_BYTES", "bounded_lines", "find_encoding", "open_bytes", "text_lines"]
+__all__ = [
+    "MAX_LINE_BYTES",
+    "bounded_lines",
+    "decoded",
+    "find_encoding",
+    "open_bytes",
+    "text_lines",
+]
 
 MAX_LINE_BYTES = 64 * 2**20  # a longer line is a damaged or foreign file, not data
 BLOCK_BYTES = 2**20
@@ -102,6 +109,22 @@ def find_encoding(path: FilePath) -> tuple[str, tuple[str, ...]]:
             )
             return encoding, (note,)
     return "utf-8-sig", ()
+
+
+def decoded(content: bytes) -> str:
+    """Return the text of a whole file: UTF-8, UTF-16 by its mark, else cp1252 or Latin-1.
+
+    Examples
+    --------
+    >>> decoded("Kürbis".encode("cp1252"))
+    'Kürbis'
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", errors="replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode(ANY_BYTE if NOT_WESTERN.search(content) else WESTERN)
 
 
 def _utf16_without_mark(block: bytes) -> str | None:

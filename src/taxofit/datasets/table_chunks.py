@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import islice
 from os import fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,7 +66,7 @@ class TableChunk:
 
     source: str
     columns: Mapping[str, list[Any]]
-    lines: Sequence[int]
+    lines: Sequence[Any]
     notes: tuple[str, ...] = ()
     has_lines: bool = True
 
@@ -152,7 +153,8 @@ def iter_table(
     Parameters
     ----------
     path : path
-        CSV may be gzipped; Parquet needs the extra ``taxofit[parquet]``.
+        CSV may be gzipped; Parquet needs the extra ``taxofit[parquet]``. A folder of text files
+        is a table as well; see `iter_text_folder`.
     columns : sequence of str, optional
         Those to read; all by default. One that is not there is a DataError that lists what is.
     chunk_rows : int
@@ -179,7 +181,11 @@ def iter_table(
     """
     if chunk_rows < 1:
         raise DataError(f"chunk_rows must be at least 1, but is {chunk_rows}")
-    if _is_parquet(path):
+    if Path(path).is_dir():
+        from taxofit.datasets.text_folders import iter_text_folder
+
+        chunks = iter_text_folder(path, columns)
+    elif _is_parquet(path):
         chunks = _iter_parquet(path, columns, chunk_rows)
     else:
         chunks = _iter_csv(path, columns, chunk_rows, encoding, delimiter, bad_rows)

@@ -268,9 +268,8 @@ def _stack(parts: Sequence[TableChunk]) -> TableChunk:
     columns = {
         name: [value for part in parts for value in part.columns[name]] for name in parts[0].columns
     }
-    lines = np.concatenate([part.lines for part in parts]).tolist()
-    first = parts[0]
-    return TableChunk(first.source, columns, lines, first.notes, has_lines=first.has_lines)
+    lines = [line for part in parts for line in part.lines]
+    return replace(parts[0], columns=columns, lines=lines)
 
 
 def _heading(path: FilePath, encoding: str | None, delimiter: str | None) -> list[str]:

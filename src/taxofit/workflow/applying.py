@@ -9,10 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from taxofit.datasets import BadRows
 from taxofit.errors import DataError
-from taxofit.metrics import evaluate, level_errors
+from taxofit.metrics import level_errors
 from taxofit.model_store import load_model, read_manifest
 from taxofit.taxonomy import PATH_SEPARATOR
+from taxofit.workflow.scoring import predictions_on
 from taxofit.workflow.sources import Source
 
 if TYPE_CHECKING:
@@ -114,13 +116,20 @@ def predict_file(
     return PredictionReport(n_rows, out)
 
 
-def evaluate_file(model: str, file: str, *, progress: Progress | None = None) -> EvaluationReport:
-    """Return how well a model predicts the labels of a file, which are read as at fit time."""
+def evaluate_file(
+    model: str, file: str, *, strict: bool = False, progress: Progress | None = None
+) -> EvaluationReport:
+    """Return how well a model predicts the labels of a file, which are read as at fit time.
+
+    Rows without a label cannot be scored: they are left out with a note, or an error if ``strict``.
+    """
     source = Source.from_notes(read_manifest(model).get("notes", {}), model)
     classifier = load_model(model)
     if progress is not None:
         progress("Reading", 0, 0)
-    return score_rows(classifier, source.read_labelled(file, classifier.original_taxonomy_))
+    bad_rows = BadRows(strict=strict, empty_text=False)
+    data = source.read_labelled(file, classifier.original_taxonomy_, bad_rows)
+    return score_rows(classifier, data)
 
 
 def score_rows(classifier: TaxonomyClassifier, data: Dataset) -> EvaluationReport:
@@ -130,19 +139,13 @@ def score_rows(classifier: TaxonomyClassifier, data: Dataset) -> EvaluationRepor
     Macro-F1 runs over the classes of training and test rows alike.
     """
     _check_width(classifier, data.X, data.name)
-    original = classifier.original_taxonomy_
-    predicted, classes = classifier.predict(data.X).tolist(), classifier.classes_.tolist()
-    if data.taxonomy is not original:
-        predicted = [original.path_of(label) for label in predicted]
-        classes = [original.path_of(label) for label in classes]
-    true = data.taxonomy.nodes_of(data.y)
-    labels = [data.taxonomy.labels[node] for node in true]
+    found = predictions_on(classifier, data)
     return EvaluationReport(
         name=data.name,
         n_rows=data.n_rows,
-        scores=evaluate(labels, predicted, data.taxonomy, classes=classes),
-        levels=tuple(level_errors(labels, predicted, data.taxonomy)),
-        notes=data.notes,
+        scores=found.scores,
+        levels=tuple(level_errors(found.true, found.predicted, found.taxonomy)),
+        notes=(*data.notes, *map(str, data.left_out)),
     )
 
 
@@ -204,7 +207,8 @@ def _write(
 
 def _check_width(classifier: TaxonomyClassifier, X: Any, where: str) -> None:
     """Raise a DataError where rows have not the number of columns that the model was trained on."""
-    if X.ndim == 2 and X.shape[1] != classifier.n_features_in_:
+    is_numbers = X.ndim == 2 and X.dtype != object  # columns of several kinds are objects
+    if is_numbers and X.shape[1] != classifier.n_features_in_:
         raise DataError(
             f"{where}: rows have {X.shape[1]} numbers, but the model was trained on "
             f"{classifier.n_features_in_}; is this the right model?"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from taxofit.datasets import (
+    BadRows,
     iter_table,
     read_arff,
     read_hierarchy,
@@ -18,9 +19,15 @@ from taxofit.datasets import (
     read_table,
 )
 from taxofit.datasets.files import text_lines
-from taxofit.datasets.label_paths import guess_path_separator, paths_of_levels, split_path
+from taxofit.datasets.label_paths import (
+    guess_name_separator,
+    guess_path_separator,
+    paths_of_levels,
+    split_path,
+)
 from taxofit.errors import DataError, ModelError, TaxonomyError
 from taxofit.taxonomy import Taxonomy, clean_path
+from taxofit.workflow.column_guess import with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
@@ -42,6 +49,7 @@ SUFFIXES = {
     ".libsvm": "svmlight",
     ".arff": "arff",
 }
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 SVMLIGHT_LINE = re.compile(r"\S+(?:\s*,\s*\S+)*(?:\s+[0-9]+:\S+)+(?:\s*#.*)?")
 N_LABELS_SHOWN = 3
 
@@ -61,14 +69,23 @@ def suffix_of(file: str) -> str:
 def format_of(file: str) -> str:
     """Return ``"table"``, ``"svmlight"`` or ``"arff"``, from the file's name or its first line.
 
+    A folder of text files is a table.
+
     Examples
     --------
     >>> format_of("products.csv.gz"), format_of("images.arff")
     ('table', 'arff')
     """
     suffix = suffix_of(file)
+    if Path(file).is_dir():
+        return "table"
     if suffix in SUFFIXES:
         return SUFFIXES[suffix]
+    if suffix in SPREADSHEETS:
+        raise DataError(
+            f"{file}: spreadsheets are not read; in your spreadsheet program choose File > Save As "
+            f"> CSV (UTF-8) and give that file"
+        )
     for line in text_lines(file):
         stripped = line.strip()
         if stripped and not stripped.startswith(("#", "%")):
@@ -85,7 +102,7 @@ class Source:
     Attributes
     ----------
     format : {"table", "svmlight", "arff"}
-    text, numeric, label_path, levels, separator
+    text, numeric, category, label_path, levels, separator
         As in `FitOptions`, the separator no longer to be guessed.
     encoding, delimiter, ignore_features, internal_labels
         As in `FitOptions`.
@@ -98,6 +115,7 @@ class Source:
     format: str
     text: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
     label_path: str | None = None
     levels: tuple[str, ...] = ()
     separator: str | None = None
@@ -117,8 +135,8 @@ class Source:
         values = {name: getattr(options, name) for name in shared}
         values |= {"format": kind, "has_hierarchy": options.hierarchy is not None}
         if kind == "table":
-            values["text"] = _columns_named(options.text, file, options)
-            values["numeric"] = _columns_named(options.numeric, file, options)
+            for name in ("text", "numeric", "category"):
+                values[name] = _columns_named(getattr(options, name), file, options)
         return cls(**values)
 
     def to_notes(self) -> dict[str, Any]:
@@ -146,7 +164,7 @@ class Source:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of a table that hold features."""
-        return self.text or self.numeric
+        return (*self.text, *self.numeric, *self.category)
 
     @property
     def label_columns(self) -> tuple[str, ...]:
@@ -162,7 +180,7 @@ class Source:
                 file, self.columns, encoding=self.encoding, delimiter=self.delimiter
             )
             for chunk in chunks:
-                yield chunk.texts(self.text) if self.text else chunk.numbers(self.numeric)
+                yield chunk.features(self.text, self.numeric, self.category)
         elif self.format == "svmlight":
             yield self.svmlight_rows(file).X
         else:
@@ -170,8 +188,10 @@ class Source:
 
     # ------------------------------------------------------------------ rows with labels
 
-    def read_labelled(self, file: str, taxonomy: Taxonomy | None) -> Dataset:
-        """Return the rows with their labels.
+    def read_labelled(
+        self, file: str, taxonomy: Taxonomy | None, bad_rows: BadRows | None = None
+    ) -> Dataset:
+        """Return the rows with their labels; rows of a table that cannot be used go to `BadRows`.
 
         Without a taxonomy it is made from the paths. With one, labels that it lacks are added to it
         where it was itself made from training rows: such rows are errors of the model, and dropping
@@ -193,6 +213,7 @@ class Source:
             file,
             text=self.text,
             numeric=self.numeric,
+            category=self.category,
             label_path=self.label_path,
             levels=self.levels,
             separator=self.separator,
@@ -200,6 +221,7 @@ class Source:
             internal_labels=internal_labels,
             encoding=self.encoding,
             delimiter=self.delimiter,
+            bad_rows=bad_rows,
         )
         return replace(dataset, notes=(*dataset.notes, *notes))
 
@@ -216,6 +238,8 @@ class Source:
         if taxonomy is not None:
             values = {value for value in values if value.strip() not in taxonomy}
         separator = guess_path_separator(values)
+        if separator is None and Path(file).is_dir():
+            separator = guess_name_separator(values)
         if separator is None:
             return self, ()
         if self.separator is not None:
@@ -255,7 +279,11 @@ class Source:
     def _labels(self, file: str) -> Iterator[Hashable]:
         """Yield what the label columns say, row by row: a value, or a path of one per level."""
         chunks = iter_table(
-            file, self.label_columns, encoding=self.encoding, delimiter=self.delimiter
+            file,
+            self.label_columns,
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+            bad_rows=BadRows(),
         )
         for chunk in chunks:
             if self.label_path is None:
@@ -290,7 +318,7 @@ class Source:
 
 def read_for_fit(file: str, options: FitOptions) -> tuple[Dataset, Source]:
     """Return the training rows, and how to read further files like them."""
-    source = Source.from_options(options, file)
+    source, guesses = with_columns(Source.from_options(options, file), file)
     taxonomy = None if options.hierarchy is None else read_hierarchy(options.hierarchy)
     source, notes = source.with_separator(file, taxonomy)
     if source.format == "svmlight":
@@ -298,8 +326,9 @@ def read_for_fit(file: str, options: FitOptions) -> tuple[Dataset, Source]:
         if not feature_ids:
             raise DataError(f"{file}: the rows have labels but no features")
         source = replace(source, feature_ids=feature_ids)
-    dataset = source.read_labelled(file, taxonomy)
-    return replace(dataset, notes=(*notes, *dataset.notes)), source
+    bad_rows = BadRows(strict=options.strict)
+    dataset = source.read_labelled(file, taxonomy, bad_rows)
+    return replace(dataset, notes=(*guesses, *notes, *dataset.notes)), source
 
 
 def _columns_named(names: tuple[str, ...], file: str, options: FitOptions) -> tuple[str, ...]:
@@ -307,7 +336,13 @@ def _columns_named(names: tuple[str, ...], file: str, options: FitOptions) -> tu
     if not any("*" in name for name in names):
         return names
     first = next(
-        iter_table(file, chunk_rows=1, encoding=options.encoding, delimiter=options.delimiter)
+        iter_table(
+            file,
+            chunk_rows=1,
+            encoding=options.encoding,
+            delimiter=options.delimiter,
+            bad_rows=BadRows(),
+        )
     )
     found: dict[str, None] = {}
     for name in names:

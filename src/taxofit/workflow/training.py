@@ -5,27 +5,41 @@ from __future__ import annotations
 import math
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taxofit.classifier import TaxonomyClassifier
-from taxofit.datasets import ColumnScaler, CountEncoder
+from taxofit.datasets import BadRows, ColumnScaler, CountEncoder, FrameEncoder
 from taxofit.errors import DataError, ModelError, TaxofitError
 from taxofit.model_store import read_manifest, save_model
 from taxofit.workflow.applying import score_rows
+from taxofit.workflow.removal_reasons import explain_removals
 from taxofit.workflow.sources import read_for_fit
+from taxofit.workflow.three_ways import ways_on_test_rows, ways_on_validation_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable
 
+    from taxofit.datasets import Dataset, LeftOut
+    from taxofit.encoder_choice import EncoderChoice
     from taxofit.workflow.applying import EvaluationReport
     from taxofit.workflow.options import FitOptions
+    from taxofit.workflow.removal_reasons import Removal
     from taxofit.workflow.sources import Source
+    from taxofit.workflow.three_ways import ThreeWays
 
     Progress = Callable[[str, int, int], None]
 
-__all__ = ["FitReport", "check_can_be_made", "check_model_folder", "fit_file"]
+__all__ = [
+    "FitReport",
+    "Trained",
+    "check_can_be_made",
+    "check_model_folder",
+    "fit_file",
+    "save_trained",
+    "train",
+]
 
 
 @dataclass(frozen=True)
@@ -34,60 +48,90 @@ class FitReport:
 
     Attributes
     ----------
-    model : str
-        The folder.
+    file : str
+    model : str or None
+        The folder; None where the model was not kept.
     method : str
     n_rows, n_features, n_leaves : int
     n_nodes, n_nodes_kept : int
         Of the taxonomy before and after repair, the root included.
-    removed : tuple
-        Labels of the removed nodes.
+    removed : tuple of Removal
+        The removed nodes with reasons, worst first.
     C : float
     psi : float, tuple of float or None
+    features : EncoderChoice or None
+        Where text features were chosen.
     validation_macro_f1 : float or None
         None where no rows were held out.
+    validation : ThreeWays or None
+        Flat, original and repaired on the rows held out.
     train_seconds : float
     notes : tuple of str
-        What was guessed or left out.
+        What was guessed.
+    left_out : tuple of LeftOut
+        Rows that could not be used.
     test : EvaluationReport, optional
+    test_ways : ThreeWays, optional
+        Flat, original and repaired on the test rows.
     """
 
-    model: str
+    file: str
+    model: str | None
     method: str
     n_rows: int
     n_features: int
     n_leaves: int
     n_nodes: int
     n_nodes_kept: int
-    removed: tuple[Hashable, ...]
+    removed: tuple[Removal, ...]
     C: float
     psi: float | tuple[float, ...] | None
+    features: EncoderChoice | None
     validation_macro_f1: float | None
+    validation: ThreeWays | None
     train_seconds: float
     notes: tuple[str, ...]
+    left_out: tuple[LeftOut, ...] = ()
     test: EvaluationReport | None = None
+    test_ways: ThreeWays | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON values; scores are fractions, infinity is None."""
         levels = self.psi if isinstance(self.psi, tuple) else None
         return {
+            "file": self.file,
             "model": self.model,
             "method": self.method,
             "rows": self.n_rows,
+            "rows_left_out": [left_out.to_json() for left_out in self.left_out],
             "features": self.n_features,
+            "feature_choice": None if self.features is None else asdict(self.features),
             "leaves": self.n_leaves,
             "nodes": self.n_nodes,
             "nodes_kept": self.n_nodes_kept,
-            "removed": list(self.removed),
+            "removed": [removal.label for removal in self.removed],
+            "reasons": [removal.to_json() for removal in self.removed],
             "C": self.C,
             "psi": self.psi
             if levels is None
             else [p if math.isfinite(p) else None for p in levels],
             "validation_macro_f1": self.validation_macro_f1,
+            "validation": None if self.validation is None else self.validation.to_json(),
             "train_seconds": self.train_seconds,
             "notes": list(self.notes),
             "test": None if self.test is None else self.test.to_json(),
+            "test_ways": None if self.test_ways is None else self.test_ways.to_json(),
         }
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A classifier with what it was trained on and what is to be said of it."""
+
+    classifier: TaxonomyClassifier
+    data: Dataset
+    source: Source
+    report: FitReport
 
 
 def fit_file(
@@ -105,7 +149,7 @@ def fit_file(
     Parameters
     ----------
     file : str
-        CSV, TSV, Parquet, svmlight or Clus ARFF.
+        CSV, TSV, Parquet, svmlight or Clus ARFF; or a folder of text files in folders.
     model : str
         The folder to write; an earlier model there is replaced.
     options : FitOptions
@@ -114,12 +158,30 @@ def fit_file(
     progress : callable, optional
         Called with (stage, done, in all); in all is 0 where it is not known.
     """
-    tell = progress or _say_nothing
     options.check()
     check_model_folder(model)
+    trained = train(file, options, test=test, progress=progress)
+    (progress or _say_nothing)("Saving", 0, 0)
+    save_trained(trained, model, options)
+    return replace(trained.report, model=model)
+
+
+def train(
+    file: str,
+    options: FitOptions,
+    *,
+    test: str | None = None,
+    progress: Progress | None = None,
+) -> Trained:
+    """Read a file and train on it; parameters as in `fit_file`."""
+    tell = progress or _say_nothing
+    options.check()
     tell("Reading", 0, 0)
     data, source = read_for_fit(file, options)
-    test_data = None if test is None else source.read_labelled(test, data.taxonomy)
+    test_data = None
+    if test is not None:
+        bad_rows = BadRows(strict=options.strict, empty_text=False)
+        test_data = source.read_labelled(test, data.taxonomy, bad_rows)
     classifier = TaxonomyClassifier(
         data.taxonomy,
         flattening=options.method,
@@ -128,27 +190,58 @@ def fit_file(
         device=options.device,  # type: ignore[arg-type]
         random_state=options.seed,
     )
-    tell("Preparing", 0, 0)
+    tell("Encoding", 0, 0)
     started = time.perf_counter()
     classifier.fit(data.X, data.y, progress=progress)
     train_seconds = time.perf_counter() - started
-    save_model(classifier, model, notes={"source": source.to_notes(), "rows": data.n_rows})
+    tell("Judging", 0, 0)
+    report = _report(file, options, classifier, data, train_seconds)
+    if test_data is not None:
+        report = replace(
+            report,
+            test=score_rows(classifier, test_data),
+            test_ways=ways_on_test_rows(classifier, data, test_data, progress=progress),
+        )
+    return Trained(classifier, data, source, report)
+
+
+def save_trained(trained: Trained, model: str, options: FitOptions) -> None:
+    """Write the model with notes on its source, options and validation, for reports to read."""
+    report = trained.report.to_json()
+    kept = ("file", "rows", "rows_left_out", "feature_choice", "reasons", "validation", "test_ways")
+    notes = {"source": trained.source.to_notes(), **{name: report[name] for name in kept}}
+    notes["train_seconds"] = trained.report.train_seconds
+    notes["notes"] = report["notes"]
+    notes["options"] = {name: value for name, value in asdict(options).items() if value is not None}
+    save_model(trained.classifier, model, notes=notes)
+
+
+def _report(
+    file: str,
+    options: FitOptions,
+    classifier: TaxonomyClassifier,
+    data: Dataset,
+    train_seconds: float,
+) -> FitReport:
     score = classifier.validation_score_
     return FitReport(
-        model=model,
+        file=file,
+        model=None,
         method=options.method,
         n_rows=data.n_rows,
         n_features=int(classifier.n_features_in_),
         n_leaves=data.taxonomy.n_leaves,
         n_nodes=data.taxonomy.n_nodes,
         n_nodes_kept=classifier.taxonomy_.n_nodes,
-        removed=classifier.removed_,
+        removed=tuple(explain_removals(classifier)),
         C=float(classifier.C_),
         psi=classifier.psi_,
+        features=classifier.encoder_choice_,
         validation_macro_f1=None if math.isnan(score) else float(score),
+        validation=ways_on_validation_rows(classifier),
         train_seconds=train_seconds,
         notes=data.notes,
-        test=None if test_data is None else score_rows(classifier, test_data),
+        left_out=data.left_out,
     )
 
 
@@ -184,7 +277,14 @@ def check_can_be_made(folder: Path) -> None:
         raise DataError(f"{folder} cannot be made: {above} may not be written to")
 
 
-def _encoder(options: FitOptions, source: Source) -> str | CountEncoder | ColumnScaler | None:
+def _encoder(options: FitOptions, source: Source) -> Any:
+    if source.category or (source.text and source.numeric):
+        return FrameEncoder(
+            text=source.text,
+            numeric=source.numeric,
+            category=source.category,
+            features=options.features if source.text else "words",  # type: ignore[arg-type]
+        )
     if source.text:
         return options.features
     if source.format == "svmlight" and not options.raw:
