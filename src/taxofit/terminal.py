@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 N_LABELS_SHOWN = 10
+FACT_MARGIN = 12  # columns that the names of facts take
 N_REASONS_AFTER_FIT, N_REASONS_SHOWN = 3, 20
 IS_FLAT = "The taxonomy is flat: there is nothing to remove."
 KEPT_ALL = "Nothing was removed: the held-out rows are best predicted with every category in place."
@@ -61,7 +62,6 @@ SCORE_TITLES = {
     "tree_error": "TE",
 }
 SMALL_P = 0.001
-NO_BREAK = "\u00a0"
 LEGEND = (
     "µF1 rows right · MF1 mean F1 of the classes · hF1 F1 of whole paths · TE mean steps between "
     "truth and prediction"
@@ -348,12 +348,12 @@ def _show_training(console: Console, report: FitReport) -> None:
     nodes = f"{report.n_leaves:,} leaves, {report.n_nodes:,} nodes"
     facts.add_row("read", Text(_clean(f"{report.n_rows:,} rows of {report.file}, {nodes}")))
     if report.notes:
-        guesses = " · ".join(_shown_guess(note, report.file) for note in report.notes)
-        facts.add_row("guessed", Text(_clean(guesses)))
+        guesses = (_shown_guess(note, report.file) for note in report.notes)
+        facts.add_row("guessed", _listed(guesses, console.width))
     if report.left_out:
-        n_rows = sum(left_out.n_rows for left_out in report.left_out)
-        reasons = " · ".join(map(str, report.left_out))
-        facts.add_row("left out", Text(_clean(f"{n_rows:,} rows: {reasons}"), style="yellow"))
+        left_out = _listed(map(str, report.left_out), console.width)
+        left_out.stylize("yellow")
+        facts.add_row("left out", left_out)
     psi = "" if report.psi is None else f", ψ = {_shown_psi(report.psi)}"
     trained = f"{report.method}, C = {report.C:g}{psi}, in {report.train_seconds:.1f} s"
     facts.add_row("trained", Text(f"{features}; {trained}"))
@@ -471,9 +471,19 @@ def _shown_p(p_value: float) -> str:
 
 
 def _shown_guess(note: str, file: str) -> str:
-    """Return a note without what the line it is on says already; separators keep their blanks."""
-    short = note.removesuffix(" (guessed)").removeprefix(f"{file}: ").removeprefix(f"{file} is ")
-    return short.replace("' > '", f"'{NO_BREAK}>{NO_BREAK}'")
+    """Return a note without what the line it is on says already."""
+    return note.removesuffix(" (guessed)").removeprefix(f"{file}: ").removeprefix(f"{file} is ")
+
+
+def _listed(parts: Iterable[str], width: int) -> Text:
+    """Return parts in lines that break between them only, so that ``' > '`` stays whole."""
+    lines: list[str] = []
+    for part in map(_clean, parts):
+        if lines and len(lines[-1]) + len(part) + 3 <= width - FACT_MARGIN:
+            lines[-1] += f" · {part}"
+        else:
+            lines.append(part)
+    return Text("\n".join(lines))
 
 
 def _shown_psi(psi: float | Sequence[float]) -> str:
@@ -505,11 +515,7 @@ def _shown_option(value: object) -> str:
 def _clean(value: object) -> str:
     """Return a text on one line without characters that would steer a terminal."""
     return "".join(
-        character
-        if character.isprintable() or character == NO_BREAK
-        else " "
-        if character.isspace()
-        else "�"
+        character if character.isprintable() else " " if character.isspace() else "�"
         for character in str(value)
     )
 

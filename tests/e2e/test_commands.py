@@ -32,8 +32,9 @@ def test_fit_ends_with_a_table_its_guesses_and_the_next_command(taxofit, shop_cs
         "--test", shop_csv, folder=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "note: paths in 'category' are split at ' > ' (guessed)" in done.stdout
-    assert "µF1" in done.stdout
+    assert "guessed  paths in 'category' are split at ' > '" in done.stdout
+    assert "On 60 test rows" in done.stdout
+    assert all(way in done.stdout for way in ("flat ", "original ", "µF1", "p MF1"))
     assert "taxofit predict model" in done.stdout
     assert (tmp_path / "model" / "manifest.json").is_file()
     assert done.stderr == ""

@@ -5,12 +5,14 @@ import inspect
 import io
 import json
 import os
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from taxofit import TaxonomyClassifier, load_model
+from taxofit import TaxonomyClassifier, datasets, load_model
 from taxofit.datasets.dataset import INTERNAL_LABEL_CHOICES
 from taxofit.datasets.features import ANALYSES
 from taxofit.errors import DataError, ModelError
@@ -18,7 +20,14 @@ from taxofit.methods import FLATTENINGS
 from taxofit.workflow.applying import evaluate_file, predict_file
 from taxofit.workflow.demo import run_demo
 from taxofit.workflow.describing import describe
-from taxofit.workflow.options import FEATURES, INTERNAL_LABELS, METHODS, FitOptions
+from taxofit.workflow.options import (
+    FEATURES,
+    INTERNAL_LABELS,
+    METHODS,
+    OPTION_OF_ARGUMENT,
+    FitOptions,
+    in_options,
+)
 from taxofit.workflow.sources import Source, format_of, read_for_fit
 from taxofit.workflow.training import fit_file
 
@@ -61,6 +70,17 @@ class TestOptions:
         assert defaults["C"].default == FitOptions.C
         assert FitOptions.seed == defaults["random_state"].default
         assert FitOptions.scale == "none"
+
+    def test_every_argument_that_a_reader_advises_has_an_option(self):
+        only_python = {"zero_based", "feature_ids"}
+        advised = {
+            name
+            for file in Path(datasets.__file__).parent.glob("*.py")
+            for name in re.findall(r"pass (?:the right )?(\w+)=", file.read_text(encoding="utf-8"))
+        }
+        assert {"internal_labels", "encoding"} <= advised
+        assert advised - only_python - {"multilabel"} <= set(OPTION_OF_ARGUMENT)
+        assert in_options("pass multilabel=True to read 1, 2") == "keep only one of 1, 2"
 
     @pytest.mark.parametrize("C", ["0", "-1", "nan", "inf", "much"])
     def test_regularisation_is_a_positive_number(self, C):

@@ -23,7 +23,7 @@ __all__ = ["ColumnGuess", "guess_columns", "unclear", "with_columns"]
 
 LABEL_NAMES = {
     *("category", "categories", "categorypath", "productcategory", "producttype", "department"),
-    *("label", "labels", "class", "path", "taxonomy", "genre", "topic", "target", "y"),
+    *("label", "labels", "class", "path", "taxonomy", "genre", "topic", "target"),
 }
 TEXT_NAMES = {
     *("text", "texts", "title", "name", "description", "summary", "body", "abstract", "content"),

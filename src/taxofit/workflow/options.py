@@ -48,6 +48,7 @@ OPTION_OF_ARGUMENT = {
     "separator": "--sep",
     "text": "--text",
 }
+PHRASES = {"pass multilabel=True to read": "keep only one of"}  # what no option does
 ARGUMENT = re.compile(rf"\b({'|'.join(OPTION_OF_ARGUMENT)})=(?:'([^']*)')?(?![\w=])")
 
 
@@ -194,6 +195,8 @@ def in_options(message: str) -> str:
         value = match[2] or ""
         return f"{OPTION_OF_ARGUMENT[match[1]]}{' ' * bool(value)}{value}"
 
+    for words, meant in PHRASES.items():
+        message = message.replace(words, meant)
     return ARGUMENT.sub(option, message)
 
 
