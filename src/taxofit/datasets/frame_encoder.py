@@ -114,7 +114,8 @@ class FrameEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def transform(self, X: Any) -> sparse.csr_matrix:
         """Return the rows: CSR of float32, shape (n_rows, n_columns)."""
-        check_is_fitted(self)
+        if not hasattr(self, "categories_"):
+            check_is_fitted(self)
         texts, numbers, categories = self._split(X)
         parts = [
             encoder.transform(joined)
@@ -197,9 +198,8 @@ class FrameEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _split(self, X: Any) -> tuple[Columns, Columns, Columns]:
         """Return the columns by kind, each as a list of values."""
         names = [*self.text, *self.numeric, *self.category]
-        try:
-            frame = nw.from_native(X, eager_only=True)
-        except TypeError:
+        frame = None if isinstance(X, (np.ndarray, list)) else nw.from_native(X, eager_only=True)
+        if frame is None:
             columns = _columns_of_array(X, len(names))
         else:
             missing = [name for name in names if name not in frame.columns]
@@ -238,15 +238,16 @@ class FrameEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self, texts: list[sparse.csr_matrix], table: NDArray[np.float64], categories: Columns
     ) -> sparse.csr_matrix:
         """Return the parts side by side; those of several texts shortened to length 1 in all."""
-        for part in texts:
-            part.data *= np.float32(len(texts) ** -0.5)
+        if len(texts) > 1:
+            for part in texts:
+                part.data *= np.float32(len(texts) ** -0.5)
         parts = list(texts)
         if table.shape[1]:
             is_known = np.isfinite(table)
-            scaled = np.clip((table - self.centre_) / self.scale_, -1.0, 1.0)
+            scaled = np.minimum(np.maximum((table - self.centre_) / self.scale_, -1.0), 1.0)
             scaled[~is_known] = 0.0
             dense = np.hstack([scaled, ~is_known[:, self.has_missing_]])
-            parts.append(sparse.csr_matrix(dense.astype(np.float32)))
+            parts.append(_sparse(dense.astype(np.float32)))
         for column, known in zip(categories, self._category_column, strict=True):
             parts.append(_one_hot(column, known))
         return parts[0] if len(parts) == 1 else _side_by_side(parts)
@@ -279,6 +280,14 @@ def _scale(
             reach = reach or float(np.abs(values - centre[column]).max())
             scale[column] = reach or 1.0
     return centre, scale, np.asarray(~np.isfinite(table).all(axis=0))
+
+
+def _sparse(dense: NDArray[np.float32]) -> sparse.csr_matrix:
+    """Return dense rows as CSR; scipy's own way is slow for a single row."""
+    rows, columns = np.nonzero(dense)
+    indptr = np.searchsorted(rows, np.arange(len(dense) + 1)).astype(np.int32)
+    parts = dense[rows, columns], columns.astype(np.int32), indptr
+    return sparse.csr_matrix(parts, shape=dense.shape)
 
 
 def _one_hot(column: Sequence[Any], known: Mapping[str, int]) -> sparse.csr_matrix:
