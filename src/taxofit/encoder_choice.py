@@ -10,6 +10,7 @@ taxonomy and the way it is repaired play no part in it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +42,8 @@ AUTO = "auto"
 CHOICE_C = 10.0
 CHOICE_TOL = 1e-2  # moves NAICS' macro-F1 by less than 0.2 points from 1e-4, in 2/3 of the time
 MAX_ROWS, MAX_LEAVES = 20_000, 1_000
-STAGE = "Choosing features"
+MAX_CHARACTERS = 20_000_000  # of text; their runs of characters take some 300 MB
+N_ROWS_PROBED = 500
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def choose_features(
     """Return which features an encoder should have on these rows.
 
     All candidates see one split, drawn by what the rows hold as words. Data with more than 20,000
-    rows or 1,000 leaves is sampled: first leaves, then rows of these leaves.
+    rows, 1,000 leaves or 20 million characters is sampled: first leaves, then rows of these leaves.
 
     Parameters
     ----------
@@ -108,16 +110,17 @@ def choose_features(
     n_threads, device
         As in :class:`~taxofit.bank.node_bank.NodeBank`.
     progress : callable, optional
-        Called with ("Choosing features", candidates done, candidates in all).
+        Called with ("Trying words", leaves done, leaves in all) and so on.
     """
-    sample = _sample(row_leaf, seed)
+    sample = _sample(X, row_leaf, seed)
     X, row_leaf = _take(X, sample), row_leaf[sample]
     scores: dict[str, float] = {}
     n_features: dict[str, int] = {}
     split: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-    for position, features in enumerate(ANALYSES):
-        if progress is not None:
-            progress(STAGE, position, len(ANALYSES))
+    for features in ANALYSES:
+        tell = None if progress is None else partial(progress, f"Trying {features}")
+        if tell is not None:
+            tell(0, 0)
         encoded = clone(encoder).set_params(features=features).fit_transform(X)
         if split is None:
             weight = np.ones(row_leaf.size)
@@ -135,12 +138,18 @@ def choose_features(
             n_threads=n_threads,
             device=device,
         )
-        scores[features] = _flat_macro_f1(bank, Rows.prepare(encoded[held_out]), row_leaf[held_out])
+        rows = Rows.prepare(encoded[held_out])
+        scores[features] = _flat_macro_f1(bank, rows, row_leaf[held_out], tell)
     best = max(ANALYSES, key=scores.__getitem__)
     return EncoderChoice(best, scores, n_features, row_leaf.size, np.unique(row_leaf).size)
 
 
-def _flat_macro_f1(bank: NodeBank, rows: Rows, row_leaf: IntArray) -> float:
+def _flat_macro_f1(
+    bank: NodeBank,
+    rows: Rows,
+    row_leaf: IntArray,
+    progress: Callable[[int, int], None] | None,
+) -> float:
     """Return the macro-F1 of giving each row to the leaf of highest score."""
     leaves = np.unique(bank.row_leaf)
     found: list[tuple[IntArray, NDArray[Any]]] = []
@@ -150,7 +159,7 @@ def _flat_macro_f1(bank: NodeBank, rows: Rows, row_leaf: IntArray) -> float:
         winner = np.argmax(scores, axis=1)
         found.append((nodes[winner], scores[np.arange(row_leaf.size), winner]))
 
-    bank.solve([CHOICE_C], consume, nodes=leaves)
+    bank.solve([CHOICE_C], consume, nodes=leaves, progress=progress)
     predicted, best = found[0]
     for nodes, scores in found[1:]:
         # of equal scores the smaller node wins: blocks come in any order
@@ -160,16 +169,24 @@ def _flat_macro_f1(bank: NodeBank, rows: Rows, row_leaf: IntArray) -> float:
     return macro_f1_nodes(row_leaf, predicted, bank.taxonomy.is_leaf, classes)
 
 
-def _sample(row_leaf: IntArray, seed: int) -> NDArray[np.int64]:
+def _sample(X: Any, row_leaf: IntArray, seed: int) -> NDArray[np.int64]:
     """Return the rows to choose on: all of them, or some rows of some leaves."""
     random = np.random.default_rng(seed)
     rows = np.arange(row_leaf.size)
     leaves = np.unique(row_leaf)
     if leaves.size > MAX_LEAVES:
         rows = rows[np.isin(row_leaf, random.choice(leaves, MAX_LEAVES, replace=False))]
-    if rows.size > MAX_ROWS:
-        rows = np.sort(random.choice(rows, MAX_ROWS, replace=False))
+    probe = random.choice(rows, min(rows.size, N_ROWS_PROBED), replace=False)
+    mean_length = _n_characters(_take(X, probe)) / probe.size
+    n_rows = int(min(MAX_ROWS, MAX_CHARACTERS / max(1.0, mean_length)))
+    if rows.size > n_rows:
+        rows = np.sort(random.choice(rows, max(2, n_rows), replace=False))
     return rows
+
+
+def _n_characters(X: Any) -> int:
+    cells = X if isinstance(X, list) else np.asarray(X, dtype=object).ravel().tolist()
+    return sum(len(cell) for cell in cells if isinstance(cell, str))
 
 
 def _take(X: Any, rows: NDArray[np.int64]) -> Any:

@@ -108,6 +108,13 @@ def test_large_data_is_sampled_by_leaves_then_rows(monkeypatch):
     assert len(fitted.classes_) == 4
 
 
+def test_long_texts_are_sampled_by_their_length(monkeypatch):
+    texts, paths = endings()
+    monkeypatch.setattr(encoder_choice, "MAX_CHARACTERS", sum(map(len, texts)) // 2)
+    fitted = TaxonomyClassifier(encoder="auto", flattening="td-lr", C=10.0).fit(texts, paths)
+    assert len(texts) * 0.45 < fitted.encoder_choice_.n_rows < len(texts) * 0.55
+
+
 def test_an_encoder_alone_cannot_choose():
     with pytest.raises(DataError, match="only a classifier can choose them"):
         TextEncoder(features="auto").fit(["a text"])
