@@ -20,7 +20,7 @@ from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.rows import Rows
 from taxofit.bank.solver import SolverSettings
 from taxofit.bank.split import split_rows
-from taxofit.datasets.features import TextEncoder
+from taxofit.datasets.text_encoder import TextEncoder
 from taxofit.encoder_choice import choose_features, has_open_features
 from taxofit.errors import DataError, TaxonomyError
 from taxofit.flattening import Case, KeepAll

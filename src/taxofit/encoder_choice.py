@@ -20,7 +20,7 @@ from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.rows import Rows
 from taxofit.bank.solver import SolverSettings
 from taxofit.bank.split import split_rows
-from taxofit.datasets.features import ANALYSES
+from taxofit.datasets.text_encoder import ANALYSES
 from taxofit.metrics import macro_f1_nodes
 from taxofit.selection import VALIDATION_FRACTION
 

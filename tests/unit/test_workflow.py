@@ -14,7 +14,7 @@ import pytest
 
 from taxofit import TaxonomyClassifier, datasets, load_model
 from taxofit.datasets.dataset import INTERNAL_LABEL_CHOICES
-from taxofit.datasets.features import ANALYSES
+from taxofit.datasets.text_encoder import ANALYSES
 from taxofit.errors import DataError, ModelError
 from taxofit.methods import FLATTENINGS
 from taxofit.workflow.applying import evaluate_file, predict_file

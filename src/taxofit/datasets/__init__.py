@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from taxofit.datasets.features import (
         ColumnScaler,
         CountEncoder,
-        TextEncoder,
         encoder_from_state,
     )
     from taxofit.datasets.frame_encoder import FrameEncoder
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from taxofit.datasets.synthetic import make_taxonomy_classification
     from taxofit.datasets.table_chunks import TableChunk, iter_table
     from taxofit.datasets.tables import from_frame, read_table
+    from taxofit.datasets.text_encoder import TextEncoder
 
 _HOME = {
     "BENCHMARKS": "benchmarks",
@@ -32,7 +32,7 @@ _HOME = {
     "LeftOut": "bad_rows",
     "SvmlightRows": "svmlight",
     "TableChunk": "table_chunks",
-    "TextEncoder": "features",
+    "TextEncoder": "text_encoder",
     "data_folder": "benchmarks",
     "encoder_from_state": "features",
     "from_frame": "tables",

@@ -10,8 +10,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from taxofit.datasets.features import TextEncoder
 from taxofit.datasets.table_chunks import is_missing, parse_number
+from taxofit.datasets.text_encoder import TextEncoder
 from taxofit.errors import DataError, ModelError
 
 if TYPE_CHECKING:
