@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["CHARACTER_RUNS", "TermCounter", "character_runs", "words", "words_and_pairs"]
+__all__ = [
+    "CHARACTER_RUNS",
+    "TermCounter",
+    "character_runs",
+    "terms_of",
+    "words",
+    "words_and_pairs",
+]
 
 CHARACTER_RUNS = (2, 5)
 _find_words = re.compile(r"(?u)\b\w\w+\b").findall
@@ -69,6 +76,19 @@ def character_runs(token: str) -> list[str]:
             break
         runs += [padded[at : at + length] for at in range(len(padded) - length + 1)]
     return runs
+
+
+def terms_of(kind: str, text: str) -> list[str]:
+    """Return the terms of one kind in a text, as often as they occur.
+
+    Examples
+    --------
+    >>> terms_of("words", "steel mug"), len(terms_of("chars", "steel mug"))
+    (['steel', 'mug'], 28)
+    """
+    if kind == "chars":
+        return [run for token in text.split() for run in character_runs(token)]
+    return _ANALYSES[kind](text)
 
 
 class TermCounter:
@@ -135,11 +155,7 @@ class TermCounter:
 
     def count_one(self, text: str) -> dict[int, int]:
         """Return the columns of a single text's known terms with their counts."""
-        if self.kind == "chars":
-            terms = [run for token in text.split() for run in character_runs(token)]
-        else:
-            terms = _ANALYSES[self.kind](text)
-        counted = Counter(map(self._column.get, terms, repeat(-1)))
+        counted = Counter(map(self._column.get, terms_of(self.kind, text), repeat(-1)))
         counted.pop(-1, None)
         return counted
 
