@@ -198,7 +198,7 @@ class FrameEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _split(self, X: Any) -> tuple[Columns, Columns, Columns]:
         """Return the columns by kind, each as a list of values."""
         names = [*self.text, *self.numeric, *self.category]
-        frame = None if isinstance(X, (np.ndarray, list)) else nw.from_native(X, eager_only=True)
+        frame = None if isinstance(X, (np.ndarray, list)) else _frame(X)
         if frame is None:
             columns = _columns_of_array(X, len(names))
         else:
@@ -251,6 +251,15 @@ class FrameEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for column, known in zip(categories, self._category_column, strict=True):
             parts.append(_one_hot(column, known))
         return parts[0] if len(parts) == 1 else _side_by_side(parts)
+
+
+def _frame(X: Any) -> nw.DataFrame[Any]:
+    try:
+        return nw.from_native(X, eager_only=True)
+    except TypeError:
+        raise DataError(
+            f"expected a pandas, polars or pyarrow table or an array but got {type(X).__name__}"
+        ) from None
 
 
 def _columns_of_array(X: Any, n_columns: int) -> Columns:

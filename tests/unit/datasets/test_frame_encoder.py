@@ -127,3 +127,10 @@ def test_a_model_on_mixed_columns_is_saved_and_loaded(tmp_path):
 def test_what_cannot_be_encoded_is_named(settings, message):
     with pytest.raises(DataError, match=message):
         FrameEncoder(**settings).fit(FRAME)
+
+
+def test_what_is_no_table_is_refused():
+    with pytest.raises(DataError, match="expected a pandas, polars or pyarrow table"):
+        FrameEncoder(text=["title"]).fit("steel kettle")
+    with pytest.raises(DataError, match="an array with 1 columns"):
+        FrameEncoder(text=["title"]).fit([["a", "b"]])
