@@ -12,6 +12,7 @@ from taxofit._version import __version__
 from taxofit.cli_options import one_of, takes_fit_options
 from taxofit.errors import DataError, TaxofitError
 from taxofit.workflow.options import METHODS, TAXONOMY_FORMS, FitOptions, in_options
+from taxofit.workflow.predict_options import INPUT_FORMATS, OUTPUT_FORMATS, PredictOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +22,8 @@ __all__ = ["app", "main"]
 BAD_INPUT, INTERRUPTED = 2, 130
 DEFAULTS = FitOptions()
 DEMO_FOLDER = "taxofit-demo"
+PREDICT_DEFAULTS = PredictOptions()
+READING, WRITING = "Reading", "Writing"
 
 app = typer.Typer(
     name="taxofit",
@@ -46,7 +49,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, no
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, 2 for bad input, 130 for Ctrl-C."""
+    """Run the command line and return its exit code: 0, 2 for bad input, 130 for Ctrl-C.
+
+    Where the reader of a pipe has left, Typer exits with 1 and without a word.
+    """
     terminal.prepare_streams()
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
@@ -57,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except OSError as error:
-        terminal.show_error(f"{error.filename or 'file'}: {error.strerror or error}")
+        terminal.show_error(f"{error.filename or 'cannot write'}: {error.strerror or error}")
         return BAD_INPUT
     except Exception as error:
         # Typer keeps Click's usage errors to itself; each of them can say what is wrong.
@@ -168,34 +174,130 @@ def flatten(
         terminal.show_flatten(report)
 
 
-@app.command(epilog="Example: taxofit predict shop-model new-products.csv -o predictions.csv")
+@app.command(
+    epilog="Example: taxofit predict shop-model new-products.csv -o predictions.csv --keep id"
+    "\n\nor: echo 'electric kettle' | taxofit predict shop-model -"
+)
 def predict(
     model: Model,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Rows like those of training.")],
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="Rows like those of training; - is standard input."),
+    ],
     *,
     out: Annotated[
         str | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="CSV to write. Standard output by default."
+            "--out",
+            "-o",
+            rich_help_panel=WRITING,
+            metavar="FILE",
+            help=".csv, .tsv, .jsonl (each also .gz) or .parquet. Standard output by default.",
         ),
     ] = None,
+    top: Annotated[
+        int,
+        typer.Option(
+            "--top",
+            "--topk",
+            rich_help_panel=WRITING,
+            metavar="NUMBER",
+            help="Labels for each row, the likeliest first: columns label_2, path_2, score_2 and "
+            "so on; in JSON and Parquet a list.",
+        ),
+    ] = PREDICT_DEFAULTS.top,
+    min_confidence: Annotated[
+        float | None,
+        typer.Option(
+            rich_help_panel=WRITING,
+            metavar="P",
+            help="Stop at a category where nothing below it is this likely, such as 0.6.",
+        ),
+    ] = PREDICT_DEFAULTS.min_confidence,
+    proba: Annotated[
+        bool,
+        typer.Option("--proba", rich_help_panel=WRITING, help="The probability of every label."),
+    ] = PREDICT_DEFAULTS.proba,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            rich_help_panel=WRITING,
+            metavar="COL",
+            help="Column of the input to copy to the output, again for each.",
+            show_default=False,
+        ),
+    ] = None,
+    all_columns: Annotated[
+        bool,
+        typer.Option("--all-columns", rich_help_panel=WRITING, help="Copy all of them."),
+    ] = PREDICT_DEFAULTS.all_columns,
     exact: Annotated[
         bool,
         typer.Option(
             "--exact",
-            help="Write labels as they are. By default an apostrophe goes before those that a "
-            "spreadsheet would run as a formula, such as =1+1 or @name.",
+            rich_help_panel=WRITING,
+            help="Write cells of CSV as they are. By default an apostrophe goes before those that "
+            "a spreadsheet would run as a formula, such as =1+1 or @name.",
         ),
-    ] = False,
+    ] = PREDICT_DEFAULTS.exact,
+    out_format: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=WRITING, metavar="NAME", help=f"One of {', '.join(OUTPUT_FORMATS)}."
+        ),
+    ] = PREDICT_DEFAULTS.out_format,
+    format: Annotated[  # noqa: A002  (the option's name)
+        str,
+        typer.Option(
+            rich_help_panel=READING,
+            metavar="NAME",
+            help=f"One of {', '.join(INPUT_FORMATS)}; lines are one text each.",
+        ),
+    ] = PREDICT_DEFAULTS.format,
+    encoding: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=READING, metavar="NAME", help="Of a text table or lines."),
+    ] = PREDICT_DEFAULTS.encoding,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=READING, metavar="CHAR", help="Between columns."),
+    ] = PREDICT_DEFAULTS.delimiter,
+    chunk_rows: Annotated[
+        int,
+        typer.Option(
+            rich_help_panel=READING,
+            metavar="NUMBER",
+            help="Rows at a time; 1 answers every row of a pipe as it comes.",
+        ),
+    ] = PREDICT_DEFAULTS.chunk_rows,
     quiet: Quiet = False,
 ) -> None:
-    """Write label, path and score of every row, in order, as CSV."""
-    with terminal.progress_bars(is_shown=not quiet and out is not None) as progress:
-        from taxofit.workflow.applying import predict_file
+    """Write label, path and score of every row, in order, in memory that does not grow.
 
-        target = terminal.csv_output() if out is None else out
-        report = predict_file(model, file, target, exact=exact, progress=progress)
-    if not quiet and out is not None:
+    Each row of input gives one row of output, also a row without text, which is predicted from
+    nothing. A file to write appears only when it is complete.
+    """
+    options = PredictOptions(
+        format=format,
+        out_format=out_format,
+        encoding=encoding,
+        delimiter=delimiter,
+        top=top,
+        min_confidence=min_confidence,
+        proba=proba,
+        keep=tuple(keep or ()),
+        all_columns=all_columns,
+        exact=exact,
+        chunk_rows=chunk_rows,
+    )
+    options.check()
+    is_piped = out in (None, "-")
+    target = terminal.data_output(is_binary=out_format == "parquet") if is_piped else str(out)
+    with terminal.row_bar(is_shown=not quiet and not is_piped) as progress:
+        from taxofit.workflow.predicting import predict_file
+
+        report = predict_file(model, file, target, options, progress=progress)
+    if not quiet:
         terminal.show_prediction(report)
 
 
@@ -245,8 +347,8 @@ def evaluate(
     if train is not None and not taxonomy:
         raise DataError("--train goes with --taxonomy: nothing else is fitted here")
     with terminal.progress_bars(is_shown=not (as_json or quiet)) as progress:
-        from taxofit.workflow.applying import evaluate_file
         from taxofit.workflow.comparing import compare_models, compare_taxonomies
+        from taxofit.workflow.evaluating import evaluate_file
 
         comparison = None
         if against is not None:

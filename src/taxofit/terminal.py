@@ -15,13 +15,16 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from taxofit.errors import DataError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
-    from taxofit.workflow.applying import EvaluationReport, PredictionReport
     from taxofit.workflow.comparing import ComparisonReport, System
     from taxofit.workflow.demo import DemoReport
+    from taxofit.workflow.evaluating import EvaluationReport
     from taxofit.workflow.flattening_file import FlattenReport
+    from taxofit.workflow.predicting import PredictionReport, StreamProgress
     from taxofit.workflow.scoring import Difference
     from taxofit.workflow.three_ways import ThreeWays, Way
     from taxofit.workflow.training import FitReport
@@ -29,9 +32,10 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], None]
 
 __all__ = [
-    "csv_output",
+    "data_output",
     "prepare_streams",
     "progress_bars",
+    "row_bar",
     "show_comparison",
     "show_demo",
     "show_description",
@@ -109,6 +113,32 @@ def progress_bars(*, is_shown: bool = True) -> Iterator[Progress | None]:
         yield progress
 
 
+@contextmanager
+def row_bar(*, is_shown: bool = True) -> Iterator[StreamProgress | None]:
+    """Yield a callback that draws how far a file is read and how many rows came of it."""
+    if not (is_shown and sys.stderr.isatty()):
+        yield None
+        return
+    from rich import progress as parts
+
+    columns = (
+        parts.SpinnerColumn(),
+        parts.TextColumn("{task.description}"),
+        parts.BarColumn(bar_width=30),
+        parts.TaskProgressColumn(),
+        parts.TextColumn("{task.fields[rows]:,} rows"),
+        parts.TimeElapsedColumn(),
+        parts.TimeRemainingColumn(),
+    )
+    with parts.Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("Predicting", total=None, rows=0)
+
+        def progress(n_rows: int, n_bytes_read: int, n_bytes: int) -> None:
+            bars.update(task, completed=n_bytes_read, total=n_bytes or None, rows=n_rows)
+
+        yield progress
+
+
 def prepare_streams() -> None:
     """Let no character of a label or a table fail on a terminal that cannot show it."""
     for stream in (sys.stdout, sys.stderr):
@@ -116,8 +146,10 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def csv_output() -> IO[str]:
+def data_output(*, is_binary: bool = False) -> IO[str]:
     """Return standard output, set to UTF-8 whatever the locale says."""
+    if is_binary and sys.stdout.isatty():
+        raise DataError("a terminal cannot show Parquet; name a file with -o, or pipe it on")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="")
     return sys.stdout
@@ -211,10 +243,17 @@ def show_comparison(report: ComparisonReport) -> None:
 
 
 def show_prediction(report: PredictionReport) -> None:
-    """Say on stderr how many rows were written where."""
-    where = "standard output" if report.out is None else _clean(report.out)
-    Console(stderr=True).print(
-        f"{report.n_rows:,} predictions in {where}", markup=False, highlight=False, soft_wrap=True
+    """Say on stderr what was guessed and, where it was a file, how many rows were written."""
+    console = Console(stderr=True)
+    _show_notes(console, report.notes)
+    if report.out is None:
+        return
+    if report.n_blank:
+        _show_notes(console, [f"{report.n_blank:,} rows have no text: predicted from nothing"])
+    console.print(
+        Text(f"{report.n_rows:,} predictions in {_clean(report.out)}"),
+        highlight=False,
+        soft_wrap=True,
     )
 
 

@@ -17,9 +17,9 @@ from taxofit.datasets.dataset import INTERNAL_LABEL_CHOICES
 from taxofit.datasets.text_encoder import ANALYSES
 from taxofit.errors import DataError, ModelError
 from taxofit.methods import FLATTENINGS
-from taxofit.workflow.applying import evaluate_file, predict_file
 from taxofit.workflow.demo import run_demo
 from taxofit.workflow.describing import describe
+from taxofit.workflow.evaluating import evaluate_file
 from taxofit.workflow.options import (
     FEATURES,
     INTERNAL_LABELS,
@@ -28,6 +28,8 @@ from taxofit.workflow.options import (
     FitOptions,
     in_options,
 )
+from taxofit.workflow.predict_options import PredictOptions
+from taxofit.workflow.predicting import predict_file
 from taxofit.workflow.sources import Source, format_of, read_for_fit
 from taxofit.workflow.training import fit_file
 
@@ -167,7 +169,6 @@ class TestSources:
         options = FitOptions(numeric=("x",), label_path="category")
         data, source = read_for_fit(str(file), options)
         assert (data.y.tolist(), source.separator) == (["B", "D"], "/")
-        assert [X.tolist() for X in source.iter_features(str(file))] == [[[1.0], [2.0]]]
 
     def test_levels_of_their_own_columns_are_read_as_paths(self, tmp_path):
         file = write(tmp_path / "a.csv", "x,one,two", "1,Home,Mugs", "2,Pets,Fish", "3,Pets,Cats")
@@ -265,7 +266,7 @@ class TestPredict:
         fit_file(file, model, options)
         safe, exact = io.StringIO(), io.StringIO()
         predict_file(model, file, safe)
-        predict_file(model, file, exact, exact=True)
+        predict_file(model, file, exact, PredictOptions(exact=True))
         assert next(csv.DictReader(io.StringIO(safe.getvalue())))["label"] == "'=B1"
         assert next(csv.DictReader(io.StringIO(exact.getvalue())))["path"] == "=A1 > =B1"
 

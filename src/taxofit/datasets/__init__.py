@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from taxofit.datasets.arff import read_arff
+    from taxofit.datasets.arff import iter_arff, read_arff
     from taxofit.datasets.bad_rows import BadRows, LeftOut
     from taxofit.datasets.benchmarks import BENCHMARKS, data_folder, load_benchmark
     from taxofit.datasets.catalogue import make_shop_catalogue
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     )
     from taxofit.datasets.frame_encoder import FrameEncoder
     from taxofit.datasets.hierarchy import read_hierarchy
-    from taxofit.datasets.svmlight import SvmlightRows, read_svmlight
+    from taxofit.datasets.svmlight import SvmlightRows, iter_svmlight, read_svmlight
     from taxofit.datasets.synthetic import make_taxonomy_classification
     from taxofit.datasets.table_chunks import TableChunk, iter_table
     from taxofit.datasets.tables import from_frame, read_table
@@ -36,6 +36,8 @@ _HOME = {
     "data_folder": "benchmarks",
     "encoder_from_state": "features",
     "from_frame": "tables",
+    "iter_arff": "arff",
+    "iter_svmlight": "svmlight",
     "iter_table": "table_chunks",
     "load_benchmark": "benchmarks",
     "make_shop_catalogue": "catalogue",
@@ -60,6 +62,8 @@ __all__ = [
     "data_folder",
     "encoder_from_state",
     "from_frame",
+    "iter_arff",
+    "iter_svmlight",
     "iter_table",
     "load_benchmark",
     "make_shop_catalogue",

@@ -10,16 +10,23 @@ from itertools import chain, islice
 from os import fspath
 from typing import TYPE_CHECKING
 
-from taxofit.datasets.files import MAX_LINE_BYTES, text_lines
+from taxofit.datasets.files import MAX_LINE_BYTES, name_of, text_lines
 from taxofit.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from taxofit.datasets.bad_rows import BadRows
-    from taxofit.datasets.files import FilePath
+    from taxofit.datasets.files import FileOrStream, FilePath
 
-__all__ = ["column_names", "fitting_rows", "guess_delimiter", "numbered_rows"]
+__all__ = [
+    "column_names",
+    "fitting_rows",
+    "guess_delimiter",
+    "heading_delimiter",
+    "numbered_rows",
+    "split_heading",
+]
 
 DELIMITERS = (",", "\t", ";", "|")
 N_LINES_TRIED = 200  # of a file, to guess its delimiter
@@ -57,6 +64,39 @@ def guess_delimiter(path: FilePath, encoding: str) -> str:
     return max(DELIMITERS, key=fit)
 
 
+def heading_delimiter(line: str) -> str:
+    """Return the candidate that splits a heading into most names, for want of further rows.
+
+    Examples
+    --------
+    >>> heading_delimiter("title;price in EUR, net")
+    ','
+    """
+    hint = EXCEL_HINT.fullmatch(line)
+    if hint:
+        return hint[1]
+    return max(DELIMITERS, key=lambda delimiter: len(_fields(line, delimiter)))
+
+
+def split_heading(line: str, delimiter: str | None = None) -> list[str]:
+    """Return the names in the first line of a table.
+
+    Examples
+    --------
+    >>> split_heading("title; price")
+    ['title', 'price']
+    """
+    return column_names(_fields(line, delimiter or heading_delimiter(line)))
+
+
+def _fields(line: str, delimiter: str) -> list[str]:
+    try:
+        with _long_fields():
+            return next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter), [])
+    except (csv.Error, TypeError, ValueError):
+        return []
+
+
 def column_names(row: Sequence[str]) -> list[str]:
     """Return the names of columns; those without one are numbered, repeated ones as well.
 
@@ -75,14 +115,14 @@ def column_names(row: Sequence[str]) -> list[str]:
 
 
 def numbered_rows(
-    path: FilePath, encoding: str, delimiter: str, bad_rows: BadRows
+    path: FileOrStream, encoding: str, delimiter: str, bad_rows: BadRows
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield rows that are not blank, the heading first, each with the line it starts on.
 
     A row with broken quotes goes to ``bad_rows``. A quote that is never closed is an error, as it
     swallows the rest of the file.
     """
-    name = fspath(path)
+    name = name_of(path)
     lines = text_lines(path, encoding)
     first = next(lines, "")
     n_before = 1 if EXCEL_HINT.fullmatch(first) else 0
@@ -90,7 +130,7 @@ def numbered_rows(
         reader = csv.reader(
             lines if n_before else chain([first], lines), delimiter=delimiter, strict=True
         )
-    except TypeError:
+    except (TypeError, ValueError):
         raise DataError(f"delimiter must be one character, but is {delimiter!r}") from None
     while True:
         number = n_before + reader.line_num + 1

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import io
 import re
+import shutil
 from collections import Counter
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from os import fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +22,11 @@ from taxofit.datasets.csv_rows import (
     column_names,
     fitting_rows,
     guess_delimiter,
+    heading_delimiter,
     numbered_rows,
 )
-from taxofit.datasets.files import find_encoding
+from taxofit.datasets.files import find_encoding, name_of
+from taxofit.datasets.streams import read_first_line
 from taxofit.errors import DataError
 
 if TYPE_CHECKING:
@@ -28,13 +34,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from taxofit.datasets.files import FilePath
+    from taxofit.datasets.files import FileOrStream
 
 __all__ = ["TableChunk", "is_missing", "iter_table", "parse_number"]
 
 CHUNK_ROWS = 10_000
 DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+,[0-9]+\s*")
 PARQUET_MAGIC = b"PAR1"
+PARQUET_BUFFER_BYTES = 2**20
 N_COLUMNS_SHOWN = 30
 
 
@@ -54,6 +61,8 @@ class TableChunk:
         What was guessed about the file.
     has_lines : bool
         Whether ``lines`` counts lines of text; else it counts rows.
+    types : dict
+        The Arrow type of every column, from Parquet.
 
     Examples
     --------
@@ -69,6 +78,7 @@ class TableChunk:
     lines: Sequence[Any]
     notes: tuple[str, ...] = ()
     has_lines: bool = True
+    types: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
@@ -140,7 +150,7 @@ class TableChunk:
 
 
 def iter_table(
-    path: FilePath,
+    path: FileOrStream,
     columns: Sequence[str] | None = None,
     *,
     chunk_rows: int = CHUNK_ROWS,
@@ -152,9 +162,10 @@ def iter_table(
 
     Parameters
     ----------
-    path : path
-        CSV may be gzipped; Parquet needs the extra ``taxofit[parquet]``. A folder of text files
-        is a table as well; see `iter_text_folder`.
+    path : path or open stream
+        CSV may be gzipped; Parquet needs the extra ``taxofit[parquet]``. A stream is read once;
+        since Parquet's index is at its end, that is first copied to a temporary file. A folder
+        of text files is a table as well; see `iter_text_folder`.
     columns : sequence of str, optional
         Those to read; all by default. One that is not there is a DataError that lists what is.
     chunk_rows : int
@@ -181,7 +192,7 @@ def iter_table(
     """
     if chunk_rows < 1:
         raise DataError(f"chunk_rows must be at least 1, but is {chunk_rows}")
-    if Path(path).is_dir():
+    if not isinstance(path, io.BufferedReader) and Path(path).is_dir():
         from taxofit.datasets.text_folders import iter_text_folder
 
         chunks = iter_text_folder(path, columns)
@@ -194,7 +205,7 @@ def iter_table(
         is_empty = False
         yield chunk
     if is_empty:
-        raise DataError(f"{fspath(path)}: the table has a heading but no rows")
+        raise DataError(f"{name_of(path)}: the table has a heading but no rows")
 
 
 def is_missing(value: object) -> bool:
@@ -226,7 +237,9 @@ def parse_number(value: Any) -> float:
     return float(value)
 
 
-def _is_parquet(path: FilePath) -> bool:
+def _is_parquet(path: FileOrStream) -> bool:
+    if isinstance(path, io.BufferedReader):
+        return path.peek(len(PARQUET_MAGIC)).startswith(PARQUET_MAGIC)
     if fspath(path).lower().endswith((".parquet", ".pq")):
         return True
     try:
@@ -237,20 +250,24 @@ def _is_parquet(path: FilePath) -> bool:
 
 
 def _iter_csv(
-    path: FilePath,
+    path: FileOrStream,
     columns: Sequence[str] | None,
     chunk_rows: int,
     encoding: str | None,
     delimiter: str | None,
     bad_rows: BadRows | None,
 ) -> Iterator[TableChunk]:
-    name = fspath(path)
+    name = name_of(path)
     bad_rows = BadRows(strict=True) if bad_rows is None else bad_rows
     notes: tuple[str, ...] = ()
     if encoding is None:
         encoding, notes = find_encoding(path)
     if delimiter is None:
-        delimiter = guess_delimiter(path, encoding)
+        if isinstance(path, io.BufferedReader):  # more lines than one may be long in coming
+            line, path = read_first_line(path)
+            delimiter = heading_delimiter(line.decode(encoding, "replace"))
+        else:
+            delimiter = guess_delimiter(path, encoding)
         if delimiter != ",":
             notes = (*notes, f"{name}: columns are separated by {delimiter!r} (guessed)")
     reader = numbered_rows(path, encoding, delimiter, bad_rows)
@@ -285,28 +302,45 @@ def _find_columns(wanted: Sequence[str], header: Sequence[str], name: str) -> li
 
 
 def _iter_parquet(
-    path: FilePath, columns: Sequence[str] | None, chunk_rows: int
+    path: FileOrStream, columns: Sequence[str] | None, chunk_rows: int
 ) -> Iterator[TableChunk]:
+    name = name_of(path)
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError:
         raise DataError(
-            f"{fspath(path)}: reading Parquet needs pyarrow; pip install 'taxofit[parquet]'"
+            f"{name}: reading Parquet needs pyarrow; pip install 'taxofit[parquet]'"
         ) from None
-    name = fspath(path)
     try:
-        with ParquetFile(name) as file:
+        # Without a buffer size, whole columns of a row group are read at once; threads hold more.
+        with (
+            _seekable(path) as source,
+            ParquetFile(source, buffer_size=PARQUET_BUFFER_BYTES, pre_buffer=False) as file,
+        ):
             header = file.schema_arrow.names
             wanted = list(header) if columns is None else list(columns)
             _find_columns(wanted, header, name)
+            types = {column: file.schema_arrow.field(column).type for column in wanted}
             n_before = 0
-            for batch in file.iter_batches(batch_size=chunk_rows, columns=wanted):
+            batches = file.iter_batches(batch_size=chunk_rows, columns=wanted, use_threads=False)
+            for batch in batches:
                 numbers = range(n_before + 1, n_before + 1 + batch.num_rows)
                 table = {column: batch.column(column).to_pylist() for column in wanted}
-                yield TableChunk(name, table, numbers, has_lines=False)
+                yield TableChunk(name, table, numbers, has_lines=False, types=types)
                 n_before += batch.num_rows
     except FileNotFoundError:
         raise DataError(f"no such file: {name}") from None
     except (ArrowException, OSError) as error:
         raise DataError(f"{name}: not a readable Parquet file ({error})") from None
+
+
+@contextmanager
+def _seekable(path: FileOrStream) -> Iterator[str | IO[bytes]]:
+    if not isinstance(path, io.BufferedReader):
+        yield fspath(path)
+        return
+    with TemporaryFile() as copy:
+        shutil.copyfileobj(path, copy)
+        copy.seek(0)
+        yield copy

@@ -13,7 +13,7 @@ from taxofit.classifier import TaxonomyClassifier
 from taxofit.datasets import make_shop_catalogue
 from taxofit.errors import DataError
 from taxofit.model_store import save_model
-from taxofit.workflow.applying import score_rows
+from taxofit.workflow.evaluating import score_rows
 from taxofit.workflow.options import check_seed
 from taxofit.workflow.sources import Source
 from taxofit.workflow.training import check_can_be_made

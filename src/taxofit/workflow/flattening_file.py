@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from taxofit.errors import DataError
 from taxofit.taxonomy import PATH_SEPARATOR
-from taxofit.workflow.applying import spreadsheet_safe
 from taxofit.workflow.options import TAXONOMY_FORMS
+from taxofit.workflow.outputs import spreadsheet_safe
 from taxofit.workflow.training import check_model_folder, save_trained, train
 
 if TYPE_CHECKING:

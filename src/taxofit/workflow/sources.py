@@ -32,7 +32,7 @@ from taxofit.workflow.column_guess import with_columns
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
 
-    from taxofit.datasets import Dataset, SvmlightRows
+    from taxofit.datasets import Dataset, SvmlightRows, TableChunk
     from taxofit.datasets.dataset import InternalLabels
     from taxofit.workflow.options import FitOptions
 
@@ -173,18 +173,9 @@ class Source:
 
     # ------------------------------------------------------------------ rows without labels
 
-    def iter_features(self, file: str) -> Iterator[Any]:
-        """Yield X in chunks, each row of the file once and in order; labels are not looked at."""
-        if self.format == "table":
-            chunks = iter_table(
-                file, self.columns, encoding=self.encoding, delimiter=self.delimiter
-            )
-            for chunk in chunks:
-                yield chunk.features(self.text, self.numeric, self.category)
-        elif self.format == "svmlight":
-            yield self.svmlight_rows(file).X
-        else:
-            yield read_arff(file, internal_labels="keep").X
+    def features_of(self, chunk: TableChunk) -> Any:
+        """Return X of some rows of a table: texts, numbers, or columns of several kinds."""
+        return chunk.features(self.text, self.numeric, self.category)
 
     # ------------------------------------------------------------------ rows with labels
 

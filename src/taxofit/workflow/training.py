@@ -13,7 +13,7 @@ from taxofit.classifier import TaxonomyClassifier
 from taxofit.datasets import BadRows, ColumnScaler, CountEncoder, FrameEncoder
 from taxofit.errors import DataError, ModelError, TaxofitError
 from taxofit.model_store import read_manifest, save_model
-from taxofit.workflow.applying import score_rows
+from taxofit.workflow.evaluating import score_rows
 from taxofit.workflow.removal_reasons import explain_removals
 from taxofit.workflow.sources import read_for_fit
 from taxofit.workflow.three_ways import ways_on_test_rows, ways_on_validation_rows
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from taxofit.datasets import Dataset, LeftOut
     from taxofit.encoder_choice import EncoderChoice
-    from taxofit.workflow.applying import EvaluationReport
+    from taxofit.workflow.evaluating import EvaluationReport
     from taxofit.workflow.options import FitOptions
     from taxofit.workflow.removal_reasons import Removal
     from taxofit.workflow.sources import Source
