@@ -244,9 +244,9 @@ class TestOutputs:
 
     def test_a_failure_leaves_no_file(self, model, tmp_path):
         file = tmp_path / "new.csv"
-        file.write_text("title\nmug\nmug,mug\n")
+        file.write_text("id,title\n1,mug\n2,mug,mug\n")
         for name in ("o.csv", "o.parquet", "o.jsonl.gz"):
-            with pytest.raises(DataError, match=r"new.csv:3: 2 fields"):
+            with pytest.raises(DataError, match=r"new.csv:3: 3 fields"):
                 predict_file(model, str(file), str(tmp_path / name), PredictOptions(chunk_rows=1))
         assert [file.name for file in tmp_path.iterdir()] == ["new.csv"]
 
