@@ -302,6 +302,48 @@ def predict(
 
 
 @app.command(
+    epilog="Example: taxofit explain shop-model 'electric kettle'"
+    "\n\nor: taxofit explain shop-model --row 17 new-products.csv"
+)
+def explain(
+    model: Model,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEXT|FILE", help="A text, - for one on standard input; a file with --row."
+        ),
+    ],
+    *,
+    row: Annotated[
+        int | None,
+        typer.Option(metavar="NUMBER", help="A row of the file, counted from 1 after a heading."),
+    ] = None,
+    candidates: Annotated[
+        int, typer.Option(metavar="NUMBER", min=1, help="How many to show at each step.")
+    ] = 5,
+    features: Annotated[
+        int, typer.Option(metavar="NUMBER", min=1, help="How many to tell of each candidate.")
+    ] = 10,
+    as_json: Json = False,
+) -> None:
+    """Show the way down to a label: at each step the candidates and what spoke for them."""
+    from taxofit.workflow.explaining import explain_row, explain_text
+
+    if row is None:
+        title = what
+        explanation = explain_text(model, what, n_candidates=candidates, n_features=features)
+    else:
+        title = f"row {row} of {what}"
+        explanation = explain_row(model, what, row, n_candidates=candidates, n_features=features)
+    if as_json:
+        terminal.show_json(explanation.to_json())
+        return
+    from taxofit.explanation_view import show_explanation
+
+    show_explanation(explanation, title)
+
+
+@app.command(
     epilog="Example: taxofit evaluate shop labelled-products.csv"
     "\n\nAnother: taxofit evaluate shop labelled-products.csv --against other-model"
     "\n\nAnother: taxofit evaluate shop test.csv --taxonomy original --taxonomy mine.tsv"

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], None]
 
 __all__ = [
+    "clean",
     "data_output",
     "prepare_streams",
     "progress_bars",
@@ -199,7 +200,7 @@ def show_flatten(report: FlattenReport) -> None:
     console.print(
         Text.assemble(
             f"{fit.n_nodes:,} nodes before, {fit.n_nodes_kept:,} after: {report.form} in ",
-            (_clean(report.out), "green"),
+            (clean(report.out), "green"),
         ),
         soft_wrap=True,
     )
@@ -251,7 +252,7 @@ def show_prediction(report: PredictionReport) -> None:
     if report.n_blank:
         _show_notes(console, [f"{report.n_blank:,} rows have no text: predicted from nothing"])
     console.print(
-        Text(f"{report.n_rows:,} predictions in {_clean(report.out)}"),
+        Text(f"{report.n_rows:,} predictions in {clean(report.out)}"),
         highlight=False,
         soft_wrap=True,
     )
@@ -263,7 +264,7 @@ def show_description(description: dict[str, Any], path: str) -> None:
     facts = dict(description)
     columns = facts.pop("columns", None)
     _show_notes(console, facts.pop("notes", ()))
-    console.print(Text(f"{_clean(path)}: {facts.pop('kind')}", style="bold"), soft_wrap=True)
+    console.print(Text(f"{clean(path)}: {facts.pop('kind')}", style="bold"), soft_wrap=True)
     table = _facts()
     for name, value in facts.items():
         if value is not None and value != []:
@@ -275,8 +276,8 @@ def show_description(description: dict[str, Any], path: str) -> None:
         listed.add_column("distinct", justify="right")
         listed.add_column("first values")
         for column in columns:
-            examples = " · ".join(_clean(value) for value in column["examples"])
-            listed.add_row(Text(_clean(column["name"])), f"{column['distinct']:,}", Text(examples))
+            examples = " · ".join(clean(value) for value in column["examples"])
+            listed.add_row(Text(clean(column["name"])), f"{column['distinct']:,}", Text(examples))
         console.print()
         console.print(listed)
 
@@ -315,7 +316,7 @@ def show_demo(report: DemoReport) -> None:
                 part
                 for label in planted
                 for part in (
-                    (f"{_clean(label)} {'✓' if label in found else '✗'}", "bold"),
+                    (f"{clean(label)} {'✓' if label in found else '✗'}", "bold"),
                     "  ",
                 )
             ],
@@ -388,7 +389,7 @@ def _show_training(console: Console, report: FitReport) -> None:
             rows = f"{report.features.n_rows:,} rows of {report.features.n_leaves:,} leaves"
             features = f"{features} on {rows}"
     nodes = f"{report.n_leaves:,} leaves, {report.n_nodes:,} nodes"
-    facts.add_row("read", Text(_clean(f"{report.n_rows:,} rows of {report.file}, {nodes}")))
+    facts.add_row("read", Text(clean(f"{report.n_rows:,} rows of {report.file}, {nodes}")))
     if report.notes:
         guesses = (_shown_guess(note, report.file) for note in report.notes)
         facts.add_row("guessed", _listed(guesses, console.width))
@@ -400,7 +401,7 @@ def _show_training(console: Console, report: FitReport) -> None:
     trained = f"{report.method}, C = {report.C:g}{psi}, in {report.train_seconds:.1f} s"
     facts.add_row("trained", Text(f"{features}; {trained}"))
     if report.model is not None:
-        facts.add_row("model", Text(_clean(report.model), style="green"))
+        facts.add_row("model", Text(clean(report.model), style="green"))
     console.print(facts)
     ways = report.test_ways or report.validation
     if ways is not None:
@@ -433,16 +434,16 @@ def _score_table(
         if differences and system.name == reference:
             p_values = ("–", "–")
         cells = (f"{system.n_nodes:,}", *_shown_scores(system.scores), *p_values)
-        table.add_row(Text(_clean(system.name)), *cells, style="bold" if system is best else "")
+        table.add_row(Text(clean(system.name)), *cells, style="bold" if system is best else "")
     return table
 
 
 def _show_scores(console: Console, title: str, table: Table, reference: str) -> None:
-    console.print(Text(_clean(title), style="bold"), soft_wrap=True)
+    console.print(Text(clean(title), style="bold"), soft_wrap=True)
     console.print(table)
     console.print(Text(LEGEND, style="dim"))
     if len(table.columns) > 2 + len(SCORE_TITLES):
-        said = f"p: chance of so large a difference from {_clean(reference)} (sign test over rows, "
+        said = f"p: chance of so large a difference from {clean(reference)} (sign test over rows, "
         console.print(Text(f"{said}Wilcoxon over classes)", style="dim"))
 
 
@@ -457,8 +458,8 @@ def _show_removals(console: Console, report: FitReport, n_shown: int) -> None:
         Text(f"Removed {len(report.removed):,} of {n_internal:,} inner nodes", style="bold")
     )
     for removal in report.removed[:n_shown]:
-        console.print(Text(f"  {_clean(removal.path)}", style="cyan"), soft_wrap=True)
-        console.print(Padding(Text(_clean(removal.reason)), (0, 0, 0, 4)))
+        console.print(Text(f"  {clean(removal.path)}", style="cyan"), soft_wrap=True)
+        console.print(Padding(Text(clean(removal.reason)), (0, 0, 0, 4)))
     if len(report.removed) > n_shown:
         console.print(Text(f"  … and {len(report.removed) - n_shown:,} more", style="dim"))
 
@@ -484,20 +485,20 @@ def _facts() -> Table:
 
 
 def _show_line(kind: str, style: str, message: object) -> None:
-    text = Text.assemble((f"{kind}: ", style), _clean(message))
+    text = Text.assemble((f"{kind}: ", style), clean(message))
     Console(stderr=True).print(text, soft_wrap=True)
 
 
 def _show_notes(console: Console, notes: Iterable[str]) -> None:
     for note in notes:
-        console.print(Text.assemble(("note: ", "yellow"), _clean(note)), soft_wrap=True)
+        console.print(Text.assemble(("note: ", "yellow"), clean(note)), soft_wrap=True)
 
 
 def _show_next(console: Console, commands: Iterable[Sequence[str]]) -> None:
     console.print()
     console.print(Text("Next:", style="bold"))
     for command in commands:
-        line = " ".join(shlex.quote(_clean(part)) for part in ("taxofit", *command))
+        line = " ".join(shlex.quote(clean(part)) for part in ("taxofit", *command))
         console.print(Text(f"  {line}", style="green"), soft_wrap=True)
 
 
@@ -520,7 +521,7 @@ def _shown_guess(note: str, file: str) -> str:
 def _listed(parts: Iterable[str], width: int) -> Text:
     """Return parts in lines that break between them only, so that ``' > '`` stays whole."""
     lines: list[str] = []
-    for part in map(_clean, parts):
+    for part in map(clean, parts):
         if lines and len(lines[-1]) + len(part) + 3 <= width - FACT_MARGIN:
             lines[-1] += f" · {part}"
         else:
@@ -534,7 +535,7 @@ def _shown_psi(psi: float | Sequence[float]) -> str:
 
 def _shown_labels(labels: Sequence[Hashable]) -> str:
     more = f" and {len(labels) - N_LABELS_SHOWN:,} more" * (len(labels) > N_LABELS_SHOWN)
-    return ", ".join(_clean(label) for label in labels[:N_LABELS_SHOWN]) + more
+    return ", ".join(clean(label) for label in labels[:N_LABELS_SHOWN]) + more
 
 
 def _shown_value(name: str, value: Any) -> Text:
@@ -546,16 +547,22 @@ def _shown_value(name: str, value: Any) -> Text:
         return Text(f"{value:.2%}")
     if isinstance(value, int) and not isinstance(value, bool):
         return Text(f"{value:,}")
-    return Text(f"{value:g}" if isinstance(value, float) else _clean(value))
+    return Text(f"{value:g}" if isinstance(value, float) else clean(value))
 
 
 def _shown_option(value: object) -> str:
     values = value if isinstance(value, (list, tuple)) else (value,)
-    return ", ".join(_clean(repr(part)) for part in values)
+    return ", ".join(clean(repr(part)) for part in values)
 
 
-def _clean(value: object) -> str:
-    """Return a text on one line without characters that would steer a terminal."""
+def clean(value: object) -> str:
+    r"""Return a text on one line without characters that would steer a terminal.
+
+    Examples
+    --------
+    >>> clean("two\nlines")
+    'two lines'
+    """
     return "".join(
         character if character.isprintable() else " " if character.isspace() else "�"
         for character in str(value)
