@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -180,7 +181,8 @@ def check_width(classifier: TaxonomyClassifier, X: Any, where: str) -> None:
 
 def _begin(raw: IO[bytes], name: str, source: Source, options: PredictOptions) -> Rows:
     """Look at how the input begins, and return its rows."""
-    is_piped = raw is sys.stdin.buffer
+    # What is no plain file, such as a pipe under a name, can be read only once, like a pipe.
+    is_piped = raw is sys.stdin.buffer or not stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
     counted = CountedBytes(raw, name)
     stream = unpacked(counted)
     notes: tuple[str, ...] = ()

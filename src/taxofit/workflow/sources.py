@@ -30,7 +30,7 @@ from taxofit.taxonomy import Taxonomy, clean_path
 from taxofit.workflow.column_guess import with_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterator, Mapping
 
     from taxofit.datasets import Dataset, SvmlightRows, TableChunk
     from taxofit.datasets.dataset import InternalLabels
@@ -52,6 +52,22 @@ SUFFIXES = {
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 SVMLIGHT_LINE = re.compile(r"\S+(?:\s*,\s*\S+)*(?:\s+[0-9]+:\S+)+(?:\s*#.*)?")
 N_LABELS_SHOWN = 3
+FORMATS = ("table", "svmlight", "arff")
+
+
+def _all(kind: type, value: object) -> bool:
+    return isinstance(value, tuple) and all(type(part) is kind for part in value)
+
+
+# What values a field of `Source` can have, by its annotation.
+MAY_BE: dict[str, Callable[[object], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "str | None": lambda value: value is None or isinstance(value, str),
+    "bool": lambda value: isinstance(value, bool),
+    "tuple[str, ...]": lambda value: _all(str, value),
+    "tuple[int, ...]": lambda value: _all(int, value),
+    "tuple[int, ...] | None": lambda value: value is None or _all(int, value),
+}
 
 
 def suffix_of(file: str) -> str:
@@ -157,9 +173,26 @@ class Source:
                 name: tuple(value) if isinstance(value, list) else value
                 for name, value in notes["source"].items()
             }
-            return cls(**saved)
+            source = cls(**saved)
         except (TypeError, AttributeError) as error:
             raise ModelError(f"{folder}: the notes on its columns are damaged ({error})") from None
+        source.check_notes(folder)
+        return source
+
+    def check_notes(self, folder: str) -> None:
+        """Raise a ModelError where what a model's notes say cannot be meant."""
+        for described in fields(self):
+            value = getattr(self, described.name)
+            if not MAY_BE[str(described.type)](value):
+                raise ModelError(
+                    f"{folder}: the notes on its columns are damaged ({described.name} is "
+                    f"{value!r:.60})"
+                )
+        is_table = self.format == "table"
+        if self.format not in FORMATS or (is_table and not self.columns):
+            raise ModelError(f"{folder}: the notes do not say how to read files like {self.format}")
+        if self.format == "svmlight" and self.feature_ids is None:
+            raise ModelError(f"{folder}: the notes do not say which features were learned")
 
     @property
     def columns(self) -> tuple[str, ...]:
