@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["ColumnScaler", "CountEncoder", "encoder_from_state"]
 
 
+MAX_IDF = 1e3  # 1 + ln(rows) for more rows than there are atoms
+
+
 class CountEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn counts into tf-idf rows of length 1.
 
@@ -104,7 +107,7 @@ class CountEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the fitted encoder that ``to_state`` described."""
         encoder = cls(**state["settings"])
-        encoder.idf_ = np.asarray(arrays["idf"], dtype=np.float32)
+        encoder.idf_ = _saved_numbers("idf", arrays["idf"]).astype(np.float32)
         encoder.n_features_in_ = len(encoder.idf_)
         return encoder
 
@@ -165,7 +168,7 @@ class ColumnScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the fitted scaler that ``to_state`` described."""
         scaler = cls(**state["settings"])
-        scaler.scale_ = np.asarray(arrays["scale"], dtype=np.float64)
+        scaler.scale_ = _saved_numbers("scale", arrays["scale"]).astype(np.float64)
         scaler.n_features_in_ = len(scaler.scale_)
         return scaler
 
@@ -205,6 +208,16 @@ def encoder_from_state(state: Mapping[str, Any], arrays: Mapping[str, NDArray[An
         return getattr(import_module(module), name).from_state(state, arrays)
     except (KeyError, TypeError) as error:
         raise ModelError(f"the state of the {kind!r} encoder is incomplete: {error}") from None
+
+
+def _saved_numbers(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Return an encoder's array from a file, which anybody may have written."""
+    is_plain = array.ndim == 1 and array.dtype.kind == "f"
+    if not is_plain or not np.isfinite(array).all() or (array <= 0).any():
+        raise ModelError(f"{name} of the encoder should be positive numbers; the file is damaged")
+    if name == "idf" and array.size and array.max() > MAX_IDF:
+        raise ModelError(f"{name} of the encoder is beyond {MAX_IDF:g}; the file is damaged")
+    return array
 
 
 def _check_counts(X: Any) -> sparse.csr_matrix:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import re
-import zlib
 from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
@@ -93,8 +91,6 @@ def clear_errors(name: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise DataError(f"no such file: {name}") from None
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise DataError(f"{name}: damaged gzip file ({error}); fetch it again") from None
     except OSError as error:
         raise DataError(f"{name}: cannot be read ({error.strerror or error})") from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import zlib
 from typing import IO, TYPE_CHECKING, cast
 
 from taxofit.errors import DataError
@@ -74,7 +75,10 @@ class _Unpacking(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        n_bytes = self._gzip.readinto(buffer)
+        try:
+            n_bytes = self._gzip.readinto(buffer)
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise DataError(f"{self.name}: damaged gzip file ({error}); fetch it again") from None
         self._n_unpacked += n_bytes
         ratio = self._n_unpacked / max(self._packed.n_read, 1)
         if self._n_unpacked > self._limit and ratio > MAX_UNPACKED_RATIO:

@@ -325,13 +325,16 @@ def _iter_parquet(
             n_before = 0
             batches = file.iter_batches(batch_size=chunk_rows, columns=wanted, use_threads=False)
             for batch in batches:
+                batch.validate(full=True)  # a damaged file may hold no UTF-8, or no ends of texts
                 numbers = range(n_before + 1, n_before + 1 + batch.num_rows)
                 table = {column: batch.column(column).to_pylist() for column in wanted}
                 yield TableChunk(name, table, numbers, has_lines=False, types=types)
                 n_before += batch.num_rows
     except FileNotFoundError:
         raise DataError(f"no such file: {name}") from None
-    except (ArrowException, OSError) as error:
+    except DataError:
+        raise
+    except (ArrowException, OSError, ValueError, OverflowError) as error:
         raise DataError(f"{name}: not a readable Parquet file ({error})") from None
 
 
