@@ -119,7 +119,8 @@ BAD_TRAINING = {
     "a feature id of 30 digits": ({"a.svm": f"4 {'9' * 30}:1\n"}, SPARSE, "a.svm:1"),
     "labels but no features": ({"a.svm": "4\n3\n"}, SPARSE, "no features"),
     "a label that the hierarchy lacks": ({"a.svm": "4 1:1\n99 1:1\n"}, SPARSE, "a.svm:2"),
-    "the label of an internal node": ({"a.svm": "4 1:1\n2 1:1\n3 1:1\n"}, SPARSE, "a.svm:2"),
+    "the label of an internal node": (
+        {"a.svm": "4 1:1\n2 1:1\n3 1:1\n"}, (*SPARSE, "--internal-labels", "error"), "a.svm:2"),
     "several labels": ({"a.svm": "4,3 1:1\n"}, SPARSE, "a.svm:1"),
     "an empty file": ({"a.csv": ""}, TEXT, "empty"),
     "a heading and no rows": ({"a.csv": "title,category\n"}, TEXT, "no rows"),
