@@ -238,6 +238,16 @@ def test_rows_that_cannot_be_read_leave_no_output(run, models, case, target):
     refused(outcome, said)
 
 
+def test_a_line_of_commas_does_not_keep_anybody_waiting(run):
+    outcome = run("info", "a.txt", files={"a.txt": ", " * 20_000 + "1:1 x"})
+    assert outcome.code in (0, 2)
+
+
+def test_a_file_of_quotes_is_refused(run):
+    for content in ('"', '""', '"\n"\n'):
+        refused(run("info", "a.csv", files={"a.csv": content}), "a.csv")
+
+
 def test_a_table_of_any_types_is_read_as_text(run, models):
     table = pa.table({
         "title": pa.array([["red", "mug"], None]),

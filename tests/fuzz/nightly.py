@@ -22,6 +22,7 @@ FINDINGS = Path("fuzz-findings")
 MAX_SECONDS = 10
 MAX_MEMORY_MB = 3072
 DONE = re.compile(r"Done (\d+) runs")
+UNCAUGHT = "=== Uncaught Python exception"
 REACHED = re.compile(r"cov: (\d+)")
 
 
@@ -100,7 +101,7 @@ def main() -> int:
         print(f"{name:12} {runs:7,} inputs  {coverage:6,} branches  {seconds:6.1f} s", flush=True)
         if done.returncode != 0 or not runs:
             failed.append(name)
-            print(said[-4000:])
+            print(said[said.find(UNCAUGHT) :][:4000] if UNCAUGHT in said else said[-4000:])
     print(
         f"{n_all:,} inputs in all; " + (f"failed: {', '.join(failed)}" if failed else "no finding")
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -50,7 +51,7 @@ SUFFIXES = {
     ".arff": "arff",
 }
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
-SVMLIGHT_LINE = re.compile(r"\S+(?:\s*,\s*\S+)*(?:\s+[0-9]+:\S+)+(?:\s*#.*)?")
+SVMLIGHT_ENTRY = re.compile(r"(?:[0-9]+|qid):\S+")
 N_LABELS_SHOWN = 3
 FORMATS = ("table", "svmlight", "arff")
 
@@ -107,8 +108,27 @@ def format_of(file: str) -> str:
         if stripped and not stripped.startswith(("#", "%")):
             if stripped.lower().startswith("@relation"):
                 return "arff"
-            return "svmlight" if SVMLIGHT_LINE.fullmatch(stripped) else "table"
+            return "svmlight" if is_svmlight_line(stripped) else "table"
     raise DataError(f"{file}: the file is empty")
+
+
+def is_svmlight_line(line: str) -> bool:
+    """Return whether a line reads as labels, with commas between them, and then features.
+
+    Examples
+    --------
+    >>> is_svmlight_line("12, 13 3:1 4:0.5"), is_svmlight_line("a title 3:1")
+    (True, False)
+    """
+    words = line.partition("#")[0].split()
+    is_entry = [SVMLIGHT_ENTRY.fullmatch(word) is not None for word in words]
+    n_labels = is_entry.index(True) if any(is_entry) else 0
+    labels = words[:n_labels]
+    return (
+        n_labels > 0
+        and all(is_entry[n_labels:])
+        and all(a.endswith(",") or b.startswith(",") for a, b in pairwise(labels))
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
