@@ -19,6 +19,9 @@ __all__ = ["show_explanation"]
 BAR_CELLS = 12
 BLOCKS = " ▏▎▍▌▋▊▉█"
 N_FEATURES_SHOWN = 4
+LEGEND = (
+    "what decided: what each feature adds to the score, less what it adds to the strongest rival's"
+)
 
 
 def show_explanation(explanation: Any, title: str) -> None:
@@ -44,9 +47,8 @@ def show_explanation(explanation: Any, title: str) -> None:
     table.add_column("score", justify="right", no_wrap=True)
     table.add_column("what decided", overflow="fold", ratio=1)
     for number, step in enumerate(explanation.steps, start=1):
-        taken = _taken(step)
         for position, candidate in enumerate(step.candidates):
-            is_taken = candidate is taken
+            is_taken = candidate.label == step.label
             table.add_row(
                 str(number) if position == 0 else "",
                 Text(f"{'▶' if is_taken else ' '} {clean(candidate.label)}"),
@@ -57,15 +59,7 @@ def show_explanation(explanation: Any, title: str) -> None:
                 end_section=position == len(step.candidates) - 1,
             )
     console.print(table)
-    console.print(
-        Text("score is the sum of all features and the intercept; + speaks for, − against",
-             style="dim")
-    )  # fmt: skip
-
-
-def _taken(step: Any) -> Any:
-    """Return the candidate that the path goes on with: the best of its step."""
-    return max(step.candidates, key=lambda candidate: candidate.score, default=None)
+    console.print(Text(LEGEND, style="dim"))
 
 
 def _bar(share: float) -> str:

@@ -34,7 +34,7 @@ class Candidate:
 
 @dataclass
 class Step:
-    node: str
+    label: str
     candidates: tuple[Candidate, ...]
 
 
@@ -54,11 +54,11 @@ KETTLE = Explanation(
     ("Home", "Kettles"),
     0.97,
     (
-        Step("root", (
+        Step("Home", (
             Candidate("Home", 2.31, 0.92, (Share("kettle", 0.7, 1.7, 1.2),)),
             Candidate("Pets", -1.1, 0.08, (Share("kettle", 0.7, -0.9, -0.6),)),
         )),
-        Step("Home", (Candidate("Kettles", 3.0, 1.0, (Share("[red]\x1b[2J", 1.0, 1.0, 1.0),)),)),
+        Step("Kettles", (Candidate("Kettles", 3.0, 1.0, (Share("[red]\x1b[2J", 1.0, 1.0, 1.0),)),)),
     ),
 )  # fmt: skip
 

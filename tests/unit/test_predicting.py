@@ -274,9 +274,12 @@ class Ranking:
             probabilities=np.array([probabilities] * len(X)),
         )
 
-    def predict_with_score(self, X, min_confidence=None):
-        assert min_confidence in (None, 0.6)
-        return np.array(["Home"] * len(X), dtype=object), np.full(len(X), 0.8)
+    def predict_with_score(self, X):
+        return self._model.predict_with_score(X)
+
+    def predict(self, X, min_confidence):
+        assert min_confidence == 0.6
+        return np.array(["Home"] * len(X), dtype=object)
 
 
 class TestRanks:

@@ -83,7 +83,7 @@ def predict_file(
     source = Source.from_notes(read_manifest(model).get("notes", {}), model)
     classifier = load_model(model)
     classes = classifier.classes_.tolist()
-    if options.proba:
+    if options.proba or options.min_confidence is not None:
         chunk_rows = min(options.chunk_rows, MAX_PROBABILITIES // len(classes))
         options = replace(options, chunk_rows=max(1, chunk_rows))
     layout = Layout(_cached_paths(classifier), classes, options.exact)
@@ -103,19 +103,37 @@ def predict_file(
 def _answer(classifier: Any, batch: Batch, options: PredictOptions) -> Answers:
     """Return what the model says of some rows."""
     X = batch.X
+    needs_all = options.proba or options.min_confidence is not None
+    probabilities = classifier.predict_proba(X) if needs_all else None
     if options.top > 1:
         ranked = classifier.predict_topk(X, k=options.top)
-        labels, scores = ranked.labels, np.asarray(ranked.probabilities, dtype=np.float64)
+        labels, scores = ranked.labels, ranked.probabilities
+    elif options.min_confidence is None:
+        found, confidence = classifier.predict_with_score(X)
+        labels, scores = found[:, None], confidence[:, None]
     else:
-        if options.min_confidence is None:
-            found, confidence = classifier.predict_with_score(X)
-        else:
-            found, confidence = classifier.predict_with_score(
-                X, min_confidence=options.min_confidence
-            )
-        labels, scores = found.astype(object)[:, None], confidence[:, None]
-    probabilities = classifier.predict_proba(X) if options.proba else None
-    return Answers(labels, scores, probabilities, batch.kept, batch.types)
+        found = classifier.predict(X, min_confidence=options.min_confidence)
+        labels, scores = found[:, None], _sums_below(classifier, found, probabilities)[:, None]
+    return Answers(
+        labels.astype(object),
+        np.asarray(scores, dtype=np.float64),
+        probabilities if options.proba else None,
+        batch.kept,
+        batch.types,
+    )
+
+
+def _sums_below(classifier: Any, labels: Any, probabilities: Any) -> Any:
+    """Return how probable it is that a row's leaf lies under the node it was given."""
+    taxonomy = classifier.original_taxonomy_
+    place = taxonomy.leaf_start[taxonomy.nodes_of(classifier.classes_.tolist())]
+    scores = np.empty(len(labels))
+    for label in dict.fromkeys(labels.tolist()):
+        node = taxonomy.node_of(label)
+        is_below = (place >= taxonomy.leaf_start[node]) & (place < taxonomy.leaf_stop[node])
+        rows = np.array([given == label for given in labels.tolist()])
+        scores[rows] = probabilities[rows][:, is_below].sum(axis=1)
+    return scores
 
 
 def _count_blank(X: Any) -> int:
