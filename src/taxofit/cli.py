@@ -211,7 +211,8 @@ def predict(
         typer.Option(
             rich_help_panel=WRITING,
             metavar="P",
-            help="Stop at a category where nothing below it is this likely, such as 0.6.",
+            help="Stop at a category where nothing below it is this likely, such as 0.6; label and "
+            "path are empty where none is.",
         ),
     ] = PREDICT_DEFAULTS.min_confidence,
     proba: Annotated[

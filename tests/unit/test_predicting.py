@@ -267,11 +267,10 @@ class Ranking:
         return np.tile([0.5, 0.3, 0.2], (len(X), 1))
 
     def predict_topk(self, X, k):
-        order = [*self.classes_[:k], *[None] * (k - 3)]
-        probabilities = [0.5, 0.3, 0.2, np.nan][:k]
+        k = min(k, 3)
         return SimpleNamespace(
-            labels=np.array([order] * len(X), dtype=object),
-            probabilities=np.array([probabilities] * len(X)),
+            labels=np.array([self.classes_[:k]] * len(X), dtype=object),
+            probabilities=np.array([[0.5, 0.3, 0.2][:k]] * len(X)),
         )
 
     def predict_with_score(self, X):
@@ -279,7 +278,8 @@ class Ranking:
 
     def predict(self, X, min_confidence):
         assert min_confidence == 0.6
-        return np.array(["Home"] * len(X), dtype=object)
+        nothing = self.original_taxonomy_.labels[0]
+        return np.array(["Home", *[nothing] * (len(X) - 1)], dtype=object)
 
 
 class TestRanks:
@@ -292,9 +292,8 @@ class TestRanks:
         assert list(row) == ["label", "path", "score", "label_2", "path_2", "score_2"]
         assert (row["label_2"], row["path_2"], row["score_2"]) == ("Mugs", "Home > Mugs", "0.3")
 
-    def test_fewer_labels_than_ranks_leave_cells_empty(self, model, new_csv):
-        row = predicted(model, new_csv, top=4)[0]
-        assert (row["label_4"], row["path_4"], row["score_4"]) == ("", "", "")
+    def test_there_are_no_more_ranks_than_labels(self, model, new_csv):
+        assert list(predicted(model, new_csv, top=9)[0])[-1] == "score_3"
 
     def test_ranks_are_a_list_in_json_and_parquet(self, model, new_csv, tmp_path):
         options = PredictOptions(top=4)
@@ -314,9 +313,15 @@ class TestRanks:
         predict_file(model, new_csv, str(tmp_path / "o.parquet"), PredictOptions(proba=True))
         assert read_back(tmp_path / "o.parquet")[3]["p(Fish)"] == 0.2
 
-    def test_an_unsure_row_may_stop_above_the_leaves(self, model, new_csv):
-        row = predicted(model, new_csv, min_confidence=0.6)[0]
-        assert (row["label"], row["path"], row["score"]) == ("Home", "Home", "0.8")
+    def test_an_unsure_row_may_stop_above_the_leaves(self, model, new_csv, tmp_path):
+        sure, unsure, *_ = predicted(model, new_csv, min_confidence=0.6)
+        assert (sure["label"], sure["path"], sure["score"]) == ("Home", "Home", "0.8")
+        assert (unsure["label"], unsure["path"], unsure["score"]) == ("", "", "1")
+        for name in ("o.jsonl", "o.parquet"):
+            options = PredictOptions(min_confidence=0.6)
+            predict_file(model, new_csv, str(tmp_path / name), options)
+            row = read_back(tmp_path / name)[1]
+            assert (row["label"], row["path"], row["score"]) == (None, [], pytest.approx(1))
 
 
 def test_labels_that_are_numbers_stay_numbers(tmp_path):

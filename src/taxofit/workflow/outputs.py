@@ -49,7 +49,7 @@ class Answers:
     Attributes
     ----------
     labels : ndarray of object, shape (n_rows, n_ranks)
-        None where there are fewer labels than ranks.
+        None where nothing can be said.
     scores : ndarray of float64, shape (n_rows, n_ranks)
     probabilities : ndarray of float64, shape (n_rows, n_classes), optional
     kept : dict of list
@@ -154,7 +154,10 @@ class _TextTable:
 
 
 class _JsonLines:
-    """One object a row; ``path`` is a list of names, ``top`` a list of labels with their paths."""
+    """One object a row; ``path`` is a list of names, ``top`` a list of labels with their paths.
+
+    Where nothing can be said, ``label`` is null and ``path`` empty.
+    """
 
     def __init__(self, stream: IO[str], layout: Layout) -> None:
         self._layout = layout
@@ -171,7 +174,6 @@ class _JsonLines:
             ranked = [
                 self._entry(label, score)
                 for label, score in zip(labels[row], scores[row], strict=True)
-                if label is not None
             ]
             values = dict(zip(names, map(_json_value, copied), strict=True)) | ranked[0]
             if answers.labels.shape[1] > 1:
@@ -185,7 +187,7 @@ class _JsonLines:
         self._stream.flush()
 
     def _entry(self, label: Hashable, score: float) -> dict[str, Any]:
-        path = list(self._layout.path_of(label))
+        path = [] if label is None else list(self._layout.path_of(label))
         return {"label": label, "path": path, "score": _rounded(score)}
 
 
@@ -211,12 +213,11 @@ class _Parquet:
         entries = [
             [
                 {
-                    "label": as_label(label),
-                    "path": list(map(str, self._layout.path_of(label))),
+                    "label": None if label is None else as_label(label),
+                    "path": [] if label is None else list(map(str, self._layout.path_of(label))),
                     "score": score,
                 }
                 for label, score in zip(labels, scores, strict=True)
-                if label is not None
             ]
             for labels, scores in zip(answers.labels.tolist(), answers.scores.tolist(), strict=True)
         ]

@@ -112,8 +112,12 @@ def _answer(classifier: Any, batch: Batch, options: PredictOptions) -> Answers:
         found, confidence = classifier.predict_with_score(X)
         labels, scores = found[:, None], confidence[:, None]
     else:
-        found = classifier.predict(X, min_confidence=options.min_confidence)
-        labels, scores = found[:, None], _sums_below(classifier, found, probabilities)[:, None]
+        found = classifier.predict(X, min_confidence=options.min_confidence).astype(object)
+        scores = _sums_below(classifier, found, probabilities)[:, None]
+        taxonomy = classifier.original_taxonomy_
+        if taxonomy.has_virtual_root:
+            found[found == taxonomy.labels[0]] = None  # nothing at all is sure enough
+        labels = found[:, None]
     return Answers(
         labels.astype(object),
         np.asarray(scores, dtype=np.float64),
