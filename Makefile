@@ -8,7 +8,7 @@ PEERS  ?= .peers
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check format docs bench clean
+.PHONY: help demo test test-slow check fuzz format docs bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,13 @@ check: $(VENV)/.check ## format, lint, types, import layers, documentation, test
 	$(MAKE) docs
 	$(MAKE) test
 
+$(VENV)/.fuzz: $(VENV)/.test
+	$(PIP) install --group fuzz
+	@touch $@
+
+fuzz: $(VENV)/.fuzz ## mutate files for every reader and for models, 110,000 in all (tens of minutes)
+	$(BIN)/python -m tests.fuzz.nightly --runs 10000
+
 format: $(VENV)/.check ## let ruff put the code in shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -67,4 +74,4 @@ bench: $(VENV)/.test $(PEERS)/.installed ## time the solver against its peers (t
 	$(BIN)/python benchmarks/scaling.py --out runs/bench
 
 clean: ## remove the environment and caches
-	rm -rf $(VENV) $(PEERS) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) site fuzz-findings .pytest_cache .mypy_cache .ruff_cache .hypothesis

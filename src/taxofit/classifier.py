@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,8 +23,9 @@ from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.rows import Rows
 from taxofit.bank.solver import SolverSettings
 from taxofit.bank.split import split_rows
-from taxofit.datasets.features import TextEncoder
 from taxofit.datasets.mapped import take_rows
+from taxofit.datasets.text_encoder import TextEncoder
+from taxofit.encoder_choice import choose_features, has_open_features
 from taxofit.errors import DataError, TaxonomyError
 from taxofit.explanation import explain_steps
 from taxofit.flattening import Case, KeepAll
@@ -94,8 +96,10 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
         same leaves on the validation rows.
     encoder : str or transformer, optional
         For texts: ``"words"``, ``"pairs"`` (words and word pairs), ``"chars"`` (words and character
-        n-grams), or any transformer of :mod:`taxofit.datasets`. It is fitted on the rows given to
-        :meth:`fit`, kept in ``encoder_`` and saved with the model, which then predicts from texts.
+        n-grams), ``"auto"`` (the best of these on validation rows, see
+        :mod:`taxofit.encoder_choice`), or any transformer of :mod:`taxofit.datasets`. It is fitted
+        on the rows given to :meth:`fit`, kept in ``encoder_`` and saved with the model, which then
+        predicts from texts.
     fit_intercept : bool, default True
         Append a constant feature 1, regularised like the others.
     tol : float, default 1e-4
@@ -142,6 +146,8 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
     calibration_ : Calibration
         How path scores become probabilities.
     encoder_ : transformer or None
+    encoder_choice_ : EncoderChoice or None
+        Scores of the candidates where features were chosen; not saved with the model.
     weights_ : NodeWeights
         Packed weights of the nodes of ``taxonomy_``; see :meth:`node_coef`.
     n_features_in_, feature_names_in_
@@ -213,6 +219,7 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
             Called with (stage, done, in all) as nodes are solved.
         """
         self._check_parameters()
+        self.encoder_ = self._settled_encoder(X, y, progress)
         X = self._encode(X, fit=True)
         y = check_labels(y, X.shape[0])
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -253,14 +260,34 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
         self._describe(bank, selection)
         return self
 
+    def _settled_encoder(self, X: Any, y: Any, progress: Progress | None) -> Any:
+        """Return an unfitted encoder of one's own or None, its features chosen if need be."""
+        encoder = _new_encoder(self.encoder)
+        self.encoder_choice_ = None
+        if not has_open_features(encoder):
+            return encoder
+        taxonomy, row_leaf = find_leaves(check_labels(y, len(X)), self.taxonomy)
+        self.encoder_choice_ = choose_features(
+            encoder,
+            X,
+            taxonomy,
+            row_leaf,
+            seed=self._seed(),
+            n_threads=self.n_jobs,
+            device=self.device,
+            progress=progress,
+        )
+        return encoder.set_params(features=self.encoder_choice_.features)
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, (int, np.integer)):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
     def _encode(self, X: Any, *, fit: bool = False) -> Any:
         """Return X as numbers, dense or CSR."""
-        if fit:
-            self.encoder_ = _new_encoder(self.encoder)
-            if self.encoder_ is not None:
-                self.encoder_.fit(X)
         if self.encoder_ is not None:
-            X = self.encoder_.transform(X)
+            X = self.encoder_.fit_transform(X) if fit else self.encoder_.transform(X)
         if not fit and self._is_plain(X):
             return X
         return validate_data(
@@ -303,12 +330,9 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
         )
         if self.C != "auto" and not strategy.needs_evidence and not has_open_choice:
             return replace(fallback, choice=strategy.choose(Case(bank.taxonomy))), None
-        seed = self.random_state
-        if not isinstance(seed, (int, np.integer)):
-            seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
         rows = bank.rows
         training, held_out = split_rows(
-            rows.X, bank.row_leaf, rows.weight, fraction=VALIDATION_FRACTION, seed=int(seed)
+            rows.X, bank.row_leaf, rows.weight, fraction=VALIDATION_FRACTION, seed=self._seed()
         )
         if not held_out.size or not training.size:
             return fallback, None  # a single distinct row: nothing can be held out
@@ -492,6 +516,23 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
                 true[row] = self.original_taxonomy_.node_of(key)
         weights = None if sample_weight is None else np.asarray(sample_weight)
         return float(np.average(true == predicted, weights=weights))
+
+    def with_search(self, search: Search) -> TaxonomyClassifier:
+        """Return the same model with another way to find leaves; weights are shared.
+
+        Examples
+        --------
+        >>> from taxofit import TaxonomyClassifier
+        >>> from taxofit.predict.search import Search
+        >>> clf = TaxonomyClassifier(C=1.0, flattening="td-lr").fit([[0.0], [1.0]], ["a", "b"])
+        >>> clf.with_search(Search("beam", gamma=1.0)).search_.kind, clf.search_.kind
+        ('beam', 'greedy')
+        """
+        check_is_fitted(self, "weights_")
+        other = copy(self)
+        other.search_ = search
+        other._set_classes()  # noqa: SLF001  (another of its own kind)
+        return other
 
     def node_coef(self, label: Any) -> tuple[NDArray[np.float64], float]:
         """Return weights, shape (n_features,), and intercept of a node of the repaired taxonomy."""

@@ -9,17 +9,11 @@ import typer
 
 from taxofit import terminal
 from taxofit._version import __version__
-from taxofit.errors import TaxofitError
+from taxofit.cli_options import one_of, takes_fit_options
+from taxofit.errors import DataError, TaxofitError
 from taxofit.service.settings import ServiceSettings
-from taxofit.workflow.options import (
-    DEVICES,
-    FEATURES,
-    FORMATS,
-    INTERNAL_LABELS,
-    METHODS,
-    SCALES,
-    FitOptions,
-)
+from taxofit.workflow.options import METHODS, TAXONOMY_FORMS, FitOptions, in_options
+from taxofit.workflow.predict_options import INPUT_FORMATS, OUTPUT_FORMATS, PredictOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,33 +25,43 @@ DEFAULTS = FitOptions()
 SERVICE = ServiceSettings()
 DEMO_FOLDER = "taxofit-demo"
 REPORT_FILE = "report.html"
-COLUMNS, READING, TRAINING = "Columns of a table", "Reading", "Training"
-LIMITS = "Limits"
+PREDICT_DEFAULTS = PredictOptions()
+READING, WRITING, LIMITS = "Reading", "Writing", "Limits"
 
 app = typer.Typer(
     name="taxofit",
     help="Hierarchical classification that repairs the taxonomy it is given.",
     epilog="Start with: taxofit demo",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+DataFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="CSV, TSV, Parquet, svmlight or Clus ARFF, also gzipped; or a folder of text files "
+        "in folders.",
+    ),
+]
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a fitted model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts, and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, no summary.")]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, 2 for bad input, 130 for Ctrl-C."""
+    """Run the command line and return its exit code: 0, 2 for bad input, 130 for Ctrl-C.
+
+    Where the reader of a pipe has left, Typer exits with 1 and without a word.
+    """
     terminal.prepare_streams()
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
         code = app(args=arguments, prog_name="taxofit", standalone_mode=False)
     except TaxofitError as error:
-        terminal.show_error(error)
+        terminal.show_error(in_options(str(error)))
         return BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
@@ -65,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         terminal.show_error(f"not enough memory ({error}); `fit` takes larger files with --store")
         return BAD_INPUT
     except OSError as error:
-        terminal.show_error(f"{error.filename or 'file'}: {error.strerror or error}")
+        terminal.show_error(f"{error.filename or 'cannot write'}: {error.strerror or error}")
         return BAD_INPUT
     except Exception as error:
         # Typer keeps Click's usage errors to itself; each of them can say what is wrong.
@@ -84,7 +88,7 @@ def _hint(error: Any) -> str:
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:
-    terminal.show_warning(message)
+    terminal.show_warning(in_options(str(message)))
 
 
 def _show_version(is_asked: bool) -> None:  # noqa: FBT001  (Typer's callback)
@@ -106,192 +110,22 @@ def taxofit(
 
 @app.command(
     epilog="Example: taxofit fit products.csv --text title --text description --path category "
-    "--model shop-model"
+    "--model shop\n\nAnother: taxofit fit posts/ --test new-posts/ --model news   (text files in "
+    "folders; the folders are the labels)"
 )
+@takes_fit_options
 def fit(
-    file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="CSV, TSV, Parquet, svmlight or Clus ARFF; or gzip."),
-    ],
+    file: DataFile,
     *,
     model: Annotated[str, typer.Option(metavar="DIR", help="Folder to save the model in.")],
-    text: Annotated[
-        list[str] | None,
-        typer.Option(
-            rich_help_panel=COLUMNS,
-            metavar="COL",
-            help="Column of text; several are joined.",
-            show_default=False,
-        ),
-    ] = None,
-    numeric: Annotated[
-        list[str] | None,
-        typer.Option(
-            rich_help_panel=COLUMNS,
-            metavar="COL",
-            help="Column of numbers, again for each; 'size_*' takes all that begin so.",
-            show_default=False,
-        ),
-    ] = None,
-    path: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=COLUMNS,
-            metavar="COL",
-            help="Column of labels as paths: 'Home > Kitchen > Kettles'.",
-        ),
-    ] = None,
-    level: Annotated[
-        list[str] | None,
-        typer.Option(
-            rich_help_panel=COLUMNS,
-            metavar="COL",
-            help="Instead: one column per level, top first.",
-            show_default=False,
-        ),
-    ] = None,
-    sep: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=COLUMNS,
-            metavar="TEXT",
-            help="Separates the names of a path. Guessed by default.",
-        ),
-    ] = DEFAULTS.separator,
-    hierarchy: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=READING,
-            metavar="FILE",
-            help="The taxonomy: 'parent child' or a path on each line.",
-        ),
-    ] = DEFAULTS.hierarchy,
     test: Annotated[
         str | None, typer.Option(metavar="FILE", help="Labelled rows to score the model on.")
     ] = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=TRAINING, metavar="NAME", help=f"One of {', '.join(METHODS)}."
-        ),
-    ] = DEFAULTS.method,
-    C: Annotated[
-        str,
-        typer.Option(
-            "--C",
-            rich_help_panel=TRAINING,
-            metavar="NUMBER",
-            help="Weight of the loss against regularisation, or 'auto'.",
-        ),
-    ] = DEFAULTS.C,
-    features: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=TRAINING,
-            metavar="NAME",
-            help=f"What is counted in text: {', '.join(FEATURES)}.",
-        ),
-    ] = DEFAULTS.features,
-    scale: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=TRAINING,
-            metavar="NAME",
-            help=f"{' or '.join(SCALES)}: divide columns of numbers by their largest value.",
-        ),
-    ] = DEFAULTS.scale,
-    raw: Annotated[
-        bool,
-        typer.Option(
-            "--raw",
-            rich_help_panel=READING,
-            help="svmlight: values as they are, not counts for tf-idf.",
-        ),
-    ] = DEFAULTS.raw,
-    ignore_feature: Annotated[
-        list[int] | None,
-        typer.Option(
-            rich_help_panel=READING,
-            metavar="ID",
-            help="svmlight: a feature to skip.",
-            show_default=False,
-        ),
-    ] = None,
-    internal_labels: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=READING,
-            metavar="NAME",
-            help=f"Rows labelled with an internal node: {' or '.join(INTERNAL_LABELS)}.",
-        ),
-    ] = DEFAULTS.internal_labels,
-    format: Annotated[  # noqa: A002  (the option's name)
-        str,
-        typer.Option(rich_help_panel=READING, metavar="NAME", help=f"One of {', '.join(FORMATS)}."),
-    ] = DEFAULTS.format,
-    encoding: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=READING, metavar="NAME", help="Of a text table. Guessed by default."
-        ),
-    ] = DEFAULTS.encoding,
-    delimiter: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=READING, metavar="CHAR", help="Between columns. Guessed by default."
-        ),
-    ] = DEFAULTS.delimiter,
-    device: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=TRAINING,
-            metavar="NAME",
-            help=f"Where to train, one of {', '.join(DEVICES)}; auto is a GPU if there is one.",
-        ),
-    ] = DEFAULTS.device,
-    seed: Annotated[
-        int,
-        typer.Option(
-            rich_help_panel=TRAINING,
-            metavar="NUMBER",
-            help="Which rows are held out to choose C and nodes.",
-        ),
-    ] = DEFAULTS.seed,
-    store: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=READING,
-            metavar="DIR",
-            help="For files larger than memory: convert FILE once to a store in this folder, and "
-            "train from there.",
-        ),
-    ] = DEFAULTS.store,
     as_json: Json = False,
     quiet: Quiet = False,
+    options: FitOptions,
 ) -> None:
     """Train a model on labelled rows and repair its taxonomy."""
-    options = FitOptions(
-        text=tuple(text or ()),
-        numeric=tuple(numeric or ()),
-        label_path=path,
-        levels=tuple(level or ()),
-        separator=sep,
-        hierarchy=hierarchy,
-        format=format,
-        ignore_features=tuple(ignore_feature or ()),
-        raw=raw,
-        scale=scale,
-        internal_labels=internal_labels,
-        encoding=encoding,
-        delimiter=delimiter,
-        method=method,
-        C=C,
-        features=features,
-        device=device,
-        seed=seed,
-        store=store,
-    )
-    options.check()
     with terminal.progress_bars(is_shown=not (as_json or quiet)) as progress:
         from taxofit.workflow.training import fit_file
 
@@ -306,55 +140,285 @@ def fit(
     if as_json:
         terminal.show_json(report.to_json())
     elif not quiet:
-        terminal.show_fit(report, file, test)
+        terminal.show_fit(report, test)
 
 
-@app.command(epilog="Example: taxofit predict shop-model new-products.csv -o predictions.csv")
+@app.command(
+    epilog="Example: taxofit flatten products.csv --text title --path category -o repaired.csv"
+    "\n\nAnother: taxofit flatten products.csv -o repaired.tsv   (edges, as --hierarchy reads them)"
+)
+@takes_fit_options
+def flatten(
+    file: DataFile,
+    *,
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Where to write: .csv has the path of every leaf, .tsv edges, .json all and why.",
+        ),
+    ],
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="NAME",
+            help=f"One of {', '.join(TAXONOMY_FORMS)}. By the ending of the file by default.",
+            autocompletion=one_of(TAXONOMY_FORMS),
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Save the model too, in this folder.")
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    options: FitOptions,
+) -> None:
+    """Repair the taxonomy of labelled rows: write it, and say which nodes went and why."""
+    with terminal.progress_bars(is_shown=not (as_json or quiet)) as progress:
+        from taxofit.workflow.flattening_file import flatten_file
+
+        report = flatten_file(file, out, options, form=form, model=model, progress=progress)
+    if as_json:
+        terminal.show_json(report.to_json())
+    elif not quiet:
+        terminal.show_flatten(report)
+
+
+@app.command(
+    epilog="Example: taxofit predict shop-model new-products.csv -o predictions.csv --keep id"
+    "\n\nor: echo 'electric kettle' | taxofit predict shop-model -"
+)
 def predict(
     model: Model,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Rows like those of training.")],
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="Rows like those of training; - is standard input."),
+    ],
     *,
     out: Annotated[
         str | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="CSV to write. Standard output by default."
+            "--out",
+            "-o",
+            rich_help_panel=WRITING,
+            metavar="FILE",
+            help=".csv, .tsv, .jsonl (each also .gz) or .parquet. Standard output by default.",
         ),
     ] = None,
+    top: Annotated[
+        int,
+        typer.Option(
+            "--top",
+            "--topk",
+            rich_help_panel=WRITING,
+            metavar="NUMBER",
+            help="Labels for each row, the likeliest first: columns label_2, path_2, score_2 and "
+            "so on; in JSON and Parquet a list.",
+        ),
+    ] = PREDICT_DEFAULTS.top,
+    min_confidence: Annotated[
+        float | None,
+        typer.Option(
+            rich_help_panel=WRITING,
+            metavar="P",
+            help="Stop at a category where nothing below it is this likely, such as 0.6; label and "
+            "path are empty where none is.",
+        ),
+    ] = PREDICT_DEFAULTS.min_confidence,
+    proba: Annotated[
+        bool,
+        typer.Option("--proba", rich_help_panel=WRITING, help="The probability of every label."),
+    ] = PREDICT_DEFAULTS.proba,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            rich_help_panel=WRITING,
+            metavar="COL",
+            help="Column of the input to copy to the output, again for each.",
+            show_default=False,
+        ),
+    ] = None,
+    all_columns: Annotated[
+        bool,
+        typer.Option("--all-columns", rich_help_panel=WRITING, help="Copy all of them."),
+    ] = PREDICT_DEFAULTS.all_columns,
     exact: Annotated[
         bool,
         typer.Option(
             "--exact",
-            help="Write labels as they are. By default an apostrophe goes before those that a "
-            "spreadsheet would run as a formula, such as =1+1 or @name.",
+            rich_help_panel=WRITING,
+            help="Write cells of CSV as they are. By default an apostrophe goes before those that "
+            "a spreadsheet would run as a formula, such as =1+1 or @name.",
         ),
-    ] = False,
+    ] = PREDICT_DEFAULTS.exact,
+    out_format: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=WRITING, metavar="NAME", help=f"One of {', '.join(OUTPUT_FORMATS)}."
+        ),
+    ] = PREDICT_DEFAULTS.out_format,
+    format: Annotated[  # noqa: A002  (the option's name)
+        str,
+        typer.Option(
+            rich_help_panel=READING,
+            metavar="NAME",
+            help=f"One of {', '.join(INPUT_FORMATS)}; lines are one text each.",
+        ),
+    ] = PREDICT_DEFAULTS.format,
+    encoding: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=READING, metavar="NAME", help="Of a text table or lines."),
+    ] = PREDICT_DEFAULTS.encoding,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=READING, metavar="CHAR", help="Between columns."),
+    ] = PREDICT_DEFAULTS.delimiter,
+    chunk_rows: Annotated[
+        int,
+        typer.Option(
+            rich_help_panel=READING,
+            metavar="NUMBER",
+            help="Rows at a time; 1 answers every row of a pipe as it comes.",
+        ),
+    ] = PREDICT_DEFAULTS.chunk_rows,
     quiet: Quiet = False,
 ) -> None:
-    """Write label, path and score of every row, in order, as CSV."""
-    with terminal.progress_bars(is_shown=not quiet and out is not None) as progress:
-        from taxofit.workflow.applying import predict_file
+    """Write label, path and score of every row, in order, in memory that does not grow.
 
-        target = terminal.csv_output() if out is None else out
-        report = predict_file(model, file, target, exact=exact, progress=progress)
-    if not quiet and out is not None:
+    Each row of input gives one row of output, also a row without text, which is predicted from
+    nothing. A file to write appears only when it is complete.
+    """
+    options = PredictOptions(
+        format=format,
+        out_format=out_format,
+        encoding=encoding,
+        delimiter=delimiter,
+        top=top,
+        min_confidence=min_confidence,
+        proba=proba,
+        keep=tuple(keep or ()),
+        all_columns=all_columns,
+        exact=exact,
+        chunk_rows=chunk_rows,
+    )
+    options.check()
+    is_piped = out in (None, "-")
+    target = terminal.data_output(is_binary=out_format == "parquet") if is_piped else str(out)
+    with terminal.row_bar(is_shown=not quiet and not is_piped) as progress:
+        from taxofit.workflow.predicting import predict_file
+
+        report = predict_file(model, file, target, options, progress=progress)
+    if not quiet:
         terminal.show_prediction(report)
 
 
-@app.command(epilog="Example: taxofit evaluate shop-model labelled-products.csv --json")
+@app.command(
+    epilog="Example: taxofit explain shop-model 'electric kettle'"
+    "\n\nor: taxofit explain shop-model --row 17 new-products.csv"
+)
+def explain(
+    model: Model,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEXT|FILE", help="A text, - for one on standard input; a file with --row."
+        ),
+    ],
+    *,
+    row: Annotated[
+        int | None,
+        typer.Option(metavar="NUMBER", help="A row of the file, counted from 1 after a heading."),
+    ] = None,
+    candidates: Annotated[
+        int, typer.Option(metavar="NUMBER", min=1, help="How many to show at each step.")
+    ] = 5,
+    features: Annotated[
+        int, typer.Option(metavar="NUMBER", min=1, help="How many to tell of each candidate.")
+    ] = 10,
+    as_json: Json = False,
+) -> None:
+    """Show the way down to a label: at each step the candidates and what spoke for them."""
+    from taxofit.workflow.explaining import explain_row, explain_text
+
+    if row is None:
+        title = what
+        explanation = explain_text(model, what, n_candidates=candidates, n_features=features)
+    else:
+        title = f"row {row} of {what}"
+        explanation = explain_row(model, what, row, n_candidates=candidates, n_features=features)
+    if as_json:
+        terminal.show_json(explanation.to_json())
+        return
+    from taxofit.explanation_view import show_explanation
+
+    show_explanation(explanation, title)
+
+
+@app.command(
+    epilog="Example: taxofit evaluate shop labelled-products.csv"
+    "\n\nAnother: taxofit evaluate shop labelled-products.csv --against other-model"
+    "\n\nAnother: taxofit evaluate shop test.csv --taxonomy original --taxonomy mine.tsv"
+)
 def evaluate(
     model: Model,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Labelled rows.")],
     *,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="Compare with another model on the same rows."),
+    ] = None,
+    taxonomy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Compare taxonomies: original, repaired, flat or a hierarchy file, again for "
+            "each. Each is fitted to the same training rows with the model's features and C.",
+            show_default=False,
+            autocompletion=one_of(("original", "repaired", "flat")),
+        ),
+    ] = None,
+    train: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Rows to fit them to. The file that the model was trained on by default.",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first row that cannot be used.")
+    ] = False,
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")] = False,
 ) -> None:
-    """Score a model on labelled rows: flat and hierarchical measures, and errors by level."""
-    with terminal.progress_bars(is_shown=not (as_json or quiet)) as progress:
-        from taxofit.workflow.applying import evaluate_file
+    """Score a model on labelled rows, or compare models or taxonomies on the same rows.
 
-        report = evaluate_file(model, file, progress=progress)
+    A comparison tells by two tests whether the difference is more than chance: a sign test over
+    rows for µF1, and a signed-rank test over classes for MF1.
+    """
+    if against is not None and taxonomy:
+        raise DataError("give --against or --taxonomy, not both")
+    if train is not None and not taxonomy:
+        raise DataError("--train goes with --taxonomy: nothing else is fitted here")
+    with terminal.progress_bars(is_shown=not (as_json or quiet)) as progress:
+        from taxofit.workflow.comparing import compare_models, compare_taxonomies
+        from taxofit.workflow.evaluating import evaluate_file
+
+        comparison = None
+        if against is not None:
+            comparison = compare_models(model, against, file, strict=strict, progress=progress)
+        elif taxonomy:
+            comparison = compare_taxonomies(
+                model, file, taxonomy, train=train, strict=strict, progress=progress
+            )
+        else:
+            report = evaluate_file(model, file, strict=strict, progress=progress)
     if as_json:
-        terminal.show_json(report.to_json())
+        terminal.show_json((comparison or report).to_json())
+    elif comparison is not None:
+        terminal.show_comparison(comparison)
     else:
         terminal.show_evaluation(report)
 

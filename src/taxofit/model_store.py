@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,30 +119,30 @@ def load_model(folder: str | Path, *, verify: bool | None = None) -> TaxonomyCla
             f"{folder / MANIFEST} is damaged: {type(error).__name__} {error}; save the model again"
         ) from error
     except (TaxofitError, ValueError) as error:
-        raise (
-            error
-            if isinstance(error, ModelError)
-            else ModelError(f"{folder} is damaged: {error}; save the model again")
-        ) from error
+        if isinstance(error, ModelError) and str(folder) in str(error):
+            raise
+        raise ModelError(f"{folder} is damaged: {error}; save the model again") from error
 
 
 def read_manifest(folder: str | Path) -> dict[str, Any]:
     """Return the manifest of a model folder, checked for format and version only."""
     path = Path(folder) / MANIFEST
     try:
-        if path.stat().st_size > MAX_MANIFEST_BYTES:
-            raise ModelError(f"{path} is too large to be a taxofit manifest")
+        _check_plain_file(path)
+        _check_manifest_size(path)
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ModelError(f"{folder} is not a taxofit model: it has no {MANIFEST}") from None
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except ModelError:
+        raise
+    except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, a number of 10,000 digits
         raise ModelError(f"{path} is damaged: {error}; save the model again") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ModelError(f"{path} is not a taxofit manifest")
     version = manifest.get("format_version")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
+    if not isinstance(version, int) or isinstance(version, bool) or version > FORMAT_VERSION:
         raise ModelError(
             f"{folder} was written by taxofit {manifest.get('taxofit_version')} in format "
             f"{version}; this is taxofit {__version__}, which reads formats up to "
@@ -276,6 +277,16 @@ def _load(
             f"{path} is damaged or was changed: it does not match its checksum in {MANIFEST}"
         )
     return map_tensors(path)
+
+
+def _check_plain_file(path: Path) -> None:
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ModelError(f"{path} is not a plain file; a device or a pipe may have no end")
+
+
+def _check_manifest_size(path: Path) -> None:
+    if path.stat().st_size > MAX_MANIFEST_BYTES:
+        raise ModelError(f"{path} is too large to be a taxofit manifest")
 
 
 def _fingerprint(path: Path) -> dict[str, Any]:

@@ -21,9 +21,11 @@ WORDS = ("small", "large", "blue", "red")
 
 @pytest.fixture(scope="session")
 def taxofit():
-    """Run the command line as a person types it; return the finished process."""
+    """Run the command line as a person types it, ``given`` on its input; return the process."""
 
-    def run(*arguments: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        *arguments: object, folder: Path | None = None, given: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(filter(None, [str(SOURCE), os.getenv("PYTHONPATH")])),
             "PYTHONUTF8": "1",
@@ -33,6 +35,7 @@ def taxofit():
             [sys.executable, "-m", "taxofit", *map(str, arguments)],
             cwd=folder,
             env=environment,
+            input=given,
             capture_output=True,
             text=True,
             encoding="utf-8",

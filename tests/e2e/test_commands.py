@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import pytest
+from tests.e2e.conftest import SOURCE
 
 SCORES = {"micro_f1", "macro_f1", "hierarchical_f1", "tree_error"}
 
@@ -32,8 +36,9 @@ def test_fit_ends_with_a_table_its_guesses_and_the_next_command(taxofit, shop_cs
         "--test", shop_csv, folder=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "note: paths in 'category' are split at ' > ' (guessed)" in done.stdout
-    assert "µF1" in done.stdout
+    assert "guessed  paths in 'category' are split at ' > '" in done.stdout
+    assert "On 60 test rows" in done.stdout
+    assert all(way in done.stdout for way in ("flat ", "original ", "µF1", "p MF1"))
     assert "taxofit predict model" in done.stdout
     assert (tmp_path / "model" / "manifest.json").is_file()
     assert done.stderr == ""
@@ -76,6 +81,27 @@ def test_predict_without_a_file_to_write_prints_csv_and_nothing_else(taxofit, sh
     assert kettle.startswith("Kettles,Home > Kitchen > Kettles,0.")
     assert empty
     assert done.stderr == ""
+
+
+def test_a_text_through_a_pipe_is_answered_at_once(taxofit, shop_model):
+    done = taxofit("predict", shop_model, "-", "--out-format", "jsonl", given="electric kettle\n")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["path"] == ["Home", "Kitchen", "Kettles"]
+    assert done.stderr == ""
+
+
+def test_a_reader_that_leaves_early_ends_the_work_without_a_word(shop_model, tmp_path):
+    file = tmp_path / "many.txt"
+    file.write_text("electric kettle\n" * 50_000)
+    command = [sys.executable, "-m", "taxofit", "predict", shop_model, file, "--format", "lines"]
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    with subprocess.Popen(
+        [*map(str, command)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"label,path,score\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
 
 
 def test_evaluate_scores_as_fractions_in_json_and_percentages_for_people(

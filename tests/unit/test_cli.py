@@ -15,7 +15,9 @@ def _warnings_are_shown_as_before(monkeypatch):
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "info", "demo"])
+@pytest.mark.parametrize(
+    "command", ["fit", "flatten", "predict", "explain", "evaluate", "info", "demo"]
+)
 def test_every_command_helps_with_an_example(command, capsys):
     assert cli.main([command, "--help"]) == 0
     assert f"Example: taxofit {command}" in capsys.readouterr().out
@@ -39,8 +41,14 @@ def test_version_is_printed(capsys):
             "seed",
         ),
         (["fit", "a.csv", "--model", "m", "--C", "0"], "C must be a positive number"),
-        (["fit", "a.csv", "--model", "m"], "which columns are the features"),
+        (["fit", "a.csv", "--model", "m"], "no such file: a.csv"),
+        (["fit", "a.xlsx", "--model", "m"], "choose File > Save As > CSV"),
+        (["flatten", "a.csv", "-o", "a.doc"], "a.doc: end the name with one of .json"),
+        (["evaluate", "m", "a.csv", "--train", "b.csv"], "--train goes with --taxonomy"),
         (["predict", "absent", "absent.csv"], "absent is not a taxofit model"),
+        (["explain", "absent", "a text"], "absent is not a taxofit model"),
+        (["explain", "absent", "a text", "--candidates", "0"], "candidates"),
+        (["explain", "absent", "absent.csv", "--row", "0"], "rows are counted from 1"),
         (["evaluate", "absent", "absent.csv"], "absent is not a taxofit model"),
         (["info", "absent.csv"], "no such file: absent.csv"),
         (["demo", "--rows", "1"], "n_rows must be at least"),

@@ -5,19 +5,31 @@ import inspect
 import io
 import json
 import os
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from taxofit import TaxonomyClassifier, load_model
+from taxofit import TaxonomyClassifier, datasets, load_model
 from taxofit.datasets.dataset import INTERNAL_LABEL_CHOICES
-from taxofit.datasets.features import ANALYSES
+from taxofit.datasets.text_encoder import ANALYSES
 from taxofit.errors import DataError, ModelError
 from taxofit.methods import FLATTENINGS
-from taxofit.workflow.applying import evaluate_file, predict_file
 from taxofit.workflow.demo import run_demo
 from taxofit.workflow.describing import describe
-from taxofit.workflow.options import FEATURES, INTERNAL_LABELS, METHODS, FitOptions
+from taxofit.workflow.evaluating import evaluate_file
+from taxofit.workflow.options import (
+    FEATURES,
+    INTERNAL_LABELS,
+    METHODS,
+    OPTION_OF_ARGUMENT,
+    FitOptions,
+    in_options,
+)
+from taxofit.workflow.predict_options import PredictOptions
+from taxofit.workflow.predicting import predict_file
 from taxofit.workflow.sources import Source, format_of, read_for_fit
 from taxofit.workflow.training import fit_file
 
@@ -54,12 +66,23 @@ class TestOptions:
     def test_names_and_defaults_are_those_of_the_library(self):
         defaults = inspect.signature(TaxonomyClassifier).parameters
         assert tuple(FLATTENINGS) == METHODS
-        assert tuple(ANALYSES) == FEATURES
+        assert ("auto", *ANALYSES) == FEATURES
         assert set(INTERNAL_LABELS) <= set(INTERNAL_LABEL_CHOICES)
         assert FitOptions.method == defaults["flattening"].default
         assert defaults["C"].default == FitOptions.C
         assert FitOptions.seed == defaults["random_state"].default
         assert FitOptions.scale == "none"
+
+    def test_every_argument_that_a_reader_advises_has_an_option(self):
+        only_python = {"zero_based", "feature_ids"}
+        advised = {
+            name
+            for file in Path(datasets.__file__).parent.glob("*.py")
+            for name in re.findall(r"pass (?:the right )?(\w+)=", file.read_text(encoding="utf-8"))
+        }
+        assert {"internal_labels", "encoding"} <= advised
+        assert advised - only_python - {"multilabel"} <= set(OPTION_OF_ARGUMENT)
+        assert in_options("pass multilabel=True to read 1, 2") == "keep only one of 1, 2"
 
     @pytest.mark.parametrize("C", ["0", "-1", "nan", "inf", "much"])
     def test_regularisation_is_a_positive_number(self, C):
@@ -74,8 +97,8 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("options", "format_", "said"),
         [
-            (FitOptions(), "table", "which columns are the features"),
-            (FitOptions(text=("t",)), "table", "which column is the label"),
+            (FitOptions(label_path="p", levels=("a",)), "table", "--path .* or --level, not both"),
+            (FitOptions(category=("t",)), "arff", "--category names columns of a table"),
             (FitOptions(), "svmlight", "give its file with --hierarchy"),
             (FitOptions(text=("t",)), "svmlight", "--text names columns of a table"),
             (FitOptions(hierarchy="h"), "arff", "drop --hierarchy"),
@@ -146,7 +169,6 @@ class TestSources:
         options = FitOptions(numeric=("x",), label_path="category")
         data, source = read_for_fit(str(file), options)
         assert (data.y.tolist(), source.separator) == (["B", "D"], "/")
-        assert [X.tolist() for X in source.iter_features(str(file))] == [[[1.0], [2.0]]]
 
     def test_levels_of_their_own_columns_are_read_as_paths(self, tmp_path):
         file = write(tmp_path / "a.csv", "x,one,two", "1,Home,Mugs", "2,Pets,Fish", "3,Pets,Cats")
@@ -156,8 +178,15 @@ class TestSources:
     def test_a_hierarchy_file_decides_which_labels_there_are(self, tmp_path, shop):
         hierarchy = write(tmp_path / "h.txt", "Home > Kettles", "Home > Mugs", "Pets > Cats")
         options = FitOptions(text=("title",), label_path="category", hierarchy=hierarchy)
+        data, _ = read_for_fit(shop, options)
+        assert set(data.y.tolist()) == {"Kettles", "Mugs"}
+        assert data.left_out[0].to_json() == {
+            "reason": "with a label that the hierarchy lacks",
+            "rows": 3,
+            "first": ["line 8", "line 9", "line 10"],
+        }
         with pytest.raises(DataError, match="'Fish' is not a child of 'Pets'"):
-            read_for_fit(shop, options)
+            read_for_fit(shop, replace(options, strict=True))
 
 
 class TestFit:
@@ -173,7 +202,8 @@ class TestFit:
         assert (report.n_rows, report.n_leaves, report.n_nodes) == (9, 3, 6)
         assert report.test is not None
         assert report.test.scores["micro_f1"] == 1.0
-        assert stages[:2] == ["Reading", "Preparing"]
+        assert stages[:2] == ["Reading", "Encoding"]
+        assert "Saving" in stages
         assert load_model(tmp_path / "model").predict(["tiny mug"]).tolist() == ["Mugs"]
         assert json.loads(json.dumps(report.to_json()))["test"]["micro_f1"] == 1.0
 
@@ -236,7 +266,7 @@ class TestPredict:
         fit_file(file, model, options)
         safe, exact = io.StringIO(), io.StringIO()
         predict_file(model, file, safe)
-        predict_file(model, file, exact, exact=True)
+        predict_file(model, file, exact, PredictOptions(exact=True))
         assert next(csv.DictReader(io.StringIO(safe.getvalue())))["label"] == "'=B1"
         assert next(csv.DictReader(io.StringIO(exact.getvalue())))["path"] == "=A1 > =B1"
 
@@ -283,8 +313,12 @@ class TestEvaluate:
     def test_an_empty_label_is_named_by_its_line(self, shop, tmp_path):
         model = str(tmp_path / "model")
         fit_file(shop, model, TABLE)
+        new = write(tmp_path / "new.csv", "title,category", "mug,Mugs", "cup,")
         with pytest.raises(DataError, match=r"new.csv:3: the label is empty"):
-            evaluate_file(model, write(tmp_path / "new.csv", "title,category", "mug,Mugs", "cup,"))
+            evaluate_file(model, new, strict=True)
+        report = evaluate_file(model, new)
+        assert report.n_rows == 1
+        assert report.notes == ("1 row without a label (line 3)",)
 
 
 class TestDescribe:

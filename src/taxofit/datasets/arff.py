@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from taxofit.datasets.dataset import Dataset, check_internal_labels, settle_internal_labels
-from taxofit.datasets.files import text_lines
+from taxofit.datasets.files import name_of, text_lines
 from taxofit.errors import DataError, TaxonomyError
 from taxofit.taxonomy import Taxonomy
 
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
     from taxofit.datasets.dataset import InternalLabels
-    from taxofit.datasets.files import FilePath
+    from taxofit.datasets.files import FileOrStream, FilePath
 
-__all__ = ["read_arff"]
+__all__ = ["iter_arff", "read_arff"]
+
+CHUNK_ROWS = 10_000
 
 ATTRIBUTE = re.compile(r"""@attribute\s+('[^']*'|"[^"]*"|\S+)\s+(.+)""", re.IGNORECASE)
 NUMERIC_TYPES = {"numeric", "real", "integer"}
@@ -77,19 +80,53 @@ def read_arff(path: FilePath, *, internal_labels: InternalLabels = "error") -> D
     check_internal_labels(internal_labels)
     name = fspath(path)
     lines = _meaningful_lines(path)
-    header = _read_header(lines, name)
-    if header.taxonomy is None:
-        raise DataError(f"{name}: no attribute 'class {HIERARCHICAL}' in the header")
+    header, taxonomy = _read_header(lines, name)
     numbers: list[int] = []
     rows: list[np.ndarray] = []
     labels: list[str] = []
     for number, line in lines:
         values, written = _split_row(line, header, number)
         rows.append(values)
-        labels.append(_deepest(written, header.taxonomy, f"{name}:{number}"))
+        labels.append(_deepest(written, taxonomy, f"{name}:{number}"))
         numbers.append(number)
     if not rows:
         raise DataError(f"{name}: no rows after @DATA")
+    X = _finite(rows, numbers, name)
+    y = np.array(labels, dtype=object)
+    dataset = Dataset(X, y, taxonomy, Path(name).name.split(".")[0])
+    return settle_internal_labels(
+        dataset, internal_labels, locate=lambda row: f"{name}:{numbers[row]}"
+    )
+
+
+def iter_arff(path: FileOrStream, *, chunk_rows: int = CHUNK_ROWS) -> Iterator[np.ndarray]:
+    r"""Yield the numbers of an ARFF file in chunks of rows; what the class says is not looked at.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "xray.arff")
+    ...     _ = file.write_text(
+    ...         "@RELATION xray\n@ATTRIBUTE edge NUMERIC\n@ATTRIBUTE class hierarchical 2,2/1,2/3\n"
+    ...         "@DATA\n7,?\n5,?\n"
+    ...     )
+    ...     [X.tolist() for X in iter_arff(file)]
+    [[[7.0], [5.0]]]
+    """
+    name = name_of(path)
+    lines = _meaningful_lines(path)
+    header, _ = _read_header(lines, name)
+    is_empty = True
+    while batch := list(islice(lines, chunk_rows)):
+        is_empty = False
+        rows = [_split_row(line, header, number)[0] for number, line in batch]
+        yield _finite(rows, [number for number, _ in batch], name)
+    if is_empty:
+        raise DataError(f"{name}: no rows after @DATA")
+
+
+def _finite(rows: Sequence[np.ndarray], numbers: Sequence[int], name: str) -> np.ndarray:
     X = np.vstack(rows)
     bad = np.argwhere(~np.isfinite(X))
     if len(bad):
@@ -97,26 +134,24 @@ def read_arff(path: FilePath, *, internal_labels: InternalLabels = "error") -> D
         raise DataError(
             f"{name}:{numbers[row]}: value {column + 1} is {X[row, column]}, not finite"
         )
-    y = np.array(labels, dtype=object)
-    dataset = Dataset(X, y, header.taxonomy, Path(name).name.split(".")[0])
-    return settle_internal_labels(
-        dataset, internal_labels, locate=lambda row: f"{name}:{numbers[row]}"
-    )
+    return X
 
 
-def _meaningful_lines(path: FilePath) -> Iterator[tuple[int, str]]:
+def _meaningful_lines(path: FileOrStream) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text_lines(path), start=1):
         stripped = line.strip()
         if stripped and not stripped.startswith("%"):
             yield number, stripped
 
 
-def _read_header(lines: Iterator[tuple[int, str]], name: str) -> _Header:
+def _read_header(lines: Iterator[tuple[int, str]], name: str) -> tuple[_Header, Taxonomy]:
     header = _Header(name)
     for number, line in lines:
         keyword = line.split(None, 1)[0].lower()
         if keyword == "@data":
-            return header
+            if header.taxonomy is None:
+                raise DataError(f"{name}: no attribute 'class {HIERARCHICAL}' in the header")
+            return header, header.taxonomy
         if keyword == "@relation":
             continue
         match = ATTRIBUTE.fullmatch(line)

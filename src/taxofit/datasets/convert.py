@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from taxofit.datasets.features import ColumnScaler, CountEncoder, TextEncoder
+    from taxofit.datasets.features import ColumnScaler, CountEncoder
     from taxofit.datasets.files import FilePath
     from taxofit.datasets.row_store import RowStore
     from taxofit.datasets.svmlight_kernel import ParsedLines
+    from taxofit.datasets.text_encoder import TextEncoder
 
     Progress = Callable[[int], None]
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from taxofit.datasets.bad_rows import LeftOut
     from taxofit.taxonomy import Taxonomy
 
     InternalLabels = Literal["drop", "error", "keep"]
@@ -38,6 +39,8 @@ class Dataset:
         What it is called in reports.
     notes : tuple of str
         What the reader guessed or left out, in words.
+    left_out : tuple of LeftOut
+        Rows that could not be used, where the reader was told to go on without them.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class Dataset:
     taxonomy: Taxonomy
     name: str = "data"
     notes: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     def __post_init__(self) -> None:
         if self.X.shape[0] != len(self.y):

@@ -1,4 +1,4 @@
-"""Encoders: from texts and counts to the numbers that the solver reads.
+"""Encoders of numbers: counts as tf-idf, columns scaled; and how encoders are written down.
 
 All are scikit-learn transformers, are fitted on training rows only, and can be written down without
 pickle: ``to_state`` gives a dictionary for JSON and named arrays, `encoder_from_state` takes them.
@@ -6,13 +6,12 @@ pickle: ``to_state`` gives a dictionary for JSON and named arrays, `encoder_from
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal, Self
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -26,16 +25,10 @@ if TYPE_CHECKING:
     Arrays = dict[str, NDArray[Any]]
     State = dict[str, Any]
 
-__all__ = ["ColumnScaler", "CountEncoder", "TextEncoder", "encoder_from_state"]
+__all__ = ["ColumnScaler", "CountEncoder", "encoder_from_state"]
 
-ANALYSES: dict[str, tuple[dict[str, Any], ...]] = {
-    "words": ({"analyzer": "word", "ngram_range": (1, 1)},),
-    "pairs": ({"analyzer": "word", "ngram_range": (1, 2)},),
-    "chars": (
-        {"analyzer": "word", "ngram_range": (1, 1)},
-        {"analyzer": "char_wb", "ngram_range": (2, 5)},
-    ),
-}
+
+MAX_IDF = 1e3  # 1 + ln(rows) for more rows than there are atoms
 
 
 class CountEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -92,12 +85,26 @@ class CountEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         counts = _check_counts(X)
         _check_width(self, counts.shape[1])
         counts.eliminate_zeros()
+        return self.weigh(counts)
+
+    def weigh(self, counts: sparse.csr_matrix) -> sparse.csr_matrix:
+        """Return float32 counts as tf-idf rows, in place and without a check."""
         if self.sublinear_tf:
             np.log(counts.data, out=counts.data)
             counts.data += 1
         counts.data *= self.idf_[counts.indices]
         rows: sparse.csr_matrix = normalize(counts, copy=False)
         return rows
+
+    def weigh_one(self, columns: NDArray[np.int32], counts: NDArray[np.float32]) -> None:
+        """Turn the counts of one row into tf-idf in place, to the last bit as `weigh` would."""
+        if self.sublinear_tf:
+            np.log(counts, out=counts)
+            counts += 1
+        counts *= self.idf_[columns]
+        if counts.size:
+            # scikit-learn squares in float32 and adds up in float64, one after another
+            counts[:] = counts / np.sqrt(np.cumsum(counts * counts, dtype=np.float64)[-1])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns, those given or x0, x1, ..."""
@@ -112,7 +119,7 @@ class CountEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the fitted encoder that ``to_state`` described."""
         encoder = cls(**state["settings"])
-        encoder.idf_ = np.asarray(arrays["idf"], dtype=np.float32)
+        encoder.idf_ = _saved_numbers("idf", arrays["idf"]).astype(np.float32)
         encoder.n_features_in_ = len(encoder.idf_)
         return encoder
 
@@ -121,170 +128,6 @@ class CountEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float32"]
-        return tags
-
-
-class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Turn texts into tf-idf rows of length 1 over words, word pairs, or words and characters.
-
-    Parameters
-    ----------
-    features : {"words", "pairs", "chars"}
-        ``"pairs"``: words and pairs of neighbouring words. ``"chars"``: words, and runs of 2 to 5
-        characters inside words; both kinds share one row length.
-    sublinear_tf : bool
-        Use 1 + ln(count) in place of the count.
-    min_df : int
-        Leave out what occurs in fewer training rows.
-    max_features : int, optional
-        Keep only the most frequent of each kind.
-    lowercase : bool
-
-    Attributes
-    ----------
-    weights_ : CountEncoder
-        The inverse document frequencies.
-
-    Examples
-    --------
-    >>> encoder = TextEncoder(features="pairs").fit(["steel kettle", "steel mug"])
-    >>> encoder.get_feature_names_out().tolist()
-    ['kettle', 'mug', 'steel', 'steel kettle', 'steel mug']
-    >>> encoder.transform(["copper kettle"]).toarray().tolist()
-    [[1.0, 0.0, 0.0, 0.0, 0.0]]
-    """
-
-    def __init__(
-        self,
-        *,
-        features: Literal["words", "pairs", "chars"] = "words",
-        sublinear_tf: bool = True,
-        min_df: int = 1,
-        max_features: int | None = None,
-        lowercase: bool = True,
-    ) -> None:
-        self.features = features
-        self.sublinear_tf = sublinear_tf
-        self.min_df = min_df
-        self.max_features = max_features
-        self.lowercase = lowercase
-
-    def fit(self, X: Any, y: object = None) -> Self:
-        """Learn the vocabulary and the weights from training texts, shape (n_rows,)."""
-        self.fit_transform(X, y)
-        return self
-
-    def fit_transform(self, X: Any, y: object = None) -> sparse.csr_matrix:  # noqa: ARG002  (as fit)
-        """Fit, and return the training rows without analysing the texts twice."""
-        texts = _check_texts(X)
-        self.counters_ = self._counters()
-        try:
-            parts = [counter.fit_transform(texts) for counter in self.counters_]
-        except ValueError as error:
-            raise DataError(
-                f"no {self.features} to learn from in {len(texts)} texts ({error}); "
-                f"are these the right columns, and is min_df={self.min_df} small enough?"
-            ) from None
-        self.weights_ = CountEncoder(sublinear_tf=self.sublinear_tf)
-        rows: sparse.csr_matrix = self.weights_.fit_transform(_side_by_side(parts))
-        return rows
-
-    def fit_chunks(self, chunks: Iterable[Any]) -> Self:
-        """Fit on texts that come some at a time; only the terms are kept, never the counts."""
-        self.counters_ = self._counters()
-        analyses = [counter.build_analyzer() for counter in self.counters_]
-        n_rows = 0
-        with_term: list[Counter[str]] = [Counter() for _ in analyses]
-        in_all: list[Counter[str]] = [Counter() for _ in analyses]
-        for chunk in chunks:
-            texts = _check_texts(chunk)
-            n_rows += len(texts)
-            for analyse, rows, total in zip(analyses, with_term, in_all, strict=True):
-                for terms in map(analyse, texts):
-                    rows.update(set(terms))
-                    total.update(terms)
-        frequencies: list[int] = []
-        for counter, rows, total in zip(self.counters_, with_term, in_all, strict=True):
-            terms = self._chosen_terms(rows, total)
-            counter.vocabulary_ = {term: column for column, term in enumerate(terms)}
-            frequencies += [rows[term] for term in terms]
-        self.weights_ = CountEncoder(sublinear_tf=self.sublinear_tf)
-        self.weights_.fit_frequencies(n_rows, np.array(frequencies))
-        return self
-
-    def _chosen_terms(self, rows: Counter[str], total: Counter[str]) -> list[str]:
-        """Return the terms of enough rows, the most frequent of them, as CountVectorizer does."""
-        terms = sorted(term for term, n_rows in rows.items() if n_rows >= self.min_df)
-        if not terms:
-            raise DataError(
-                f"no {self.features} to learn from in these texts; are they the right columns, "
-                f"and is min_df={self.min_df} small enough?"
-            )
-        if self.max_features is None:
-            return terms
-        order = np.argsort([-total[term] for term in terms])[: self.max_features]
-        return [terms[place] for place in np.sort(order)]
-
-    def transform(self, X: Any) -> sparse.csr_matrix:
-        """Return tf-idf rows: CSR of float32, shape (n_rows, n_terms)."""
-        check_is_fitted(self)
-        texts = _check_texts(X)
-        weights: CountEncoder = self.weights_
-        return weights.transform(
-            _side_by_side([counter.transform(texts) for counter in self.counters_])
-        )
-
-    def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:  # noqa: ARG002
-        """Return the terms, one a column; runs of characters start with ``chars:``."""
-        check_is_fitted(self)
-        names = []
-        for counter in self.counters_:
-            prefix = "chars:" if counter.analyzer == "char_wb" else ""
-            names += [prefix + term for term in counter.get_feature_names_out()]
-        return np.array(names, dtype=object)
-
-    def to_state(self) -> tuple[State, Arrays]:
-        """Return what `encoder_from_state` needs: a dictionary for JSON, and arrays."""
-        check_is_fitted(self)
-        terms = [counter.get_feature_names_out().tolist() for counter in self.counters_]
-        state = {"kind": "text", "settings": self.get_params(deep=False), "terms": terms}
-        return state, {"idf": self.weights_.idf_}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the fitted encoder that ``to_state`` described."""
-        encoder = cls(**state["settings"])
-        encoder.counters_ = encoder._counters()
-        if len(encoder.counters_) != len(state["terms"]):
-            raise ModelError("the encoder's terms do not fit its settings; the file is damaged")
-        for counter, terms in zip(encoder.counters_, state["terms"], strict=True):
-            counter.vocabulary_ = {term: column for column, term in enumerate(terms)}
-        weighing = {"settings": {"sublinear_tf": encoder.sublinear_tf}}
-        encoder.weights_ = CountEncoder.from_state(weighing, arrays)
-        if encoder.weights_.n_features_in_ != sum(map(len, state["terms"])):
-            raise ModelError("the encoder has not one weight a term; the file is damaged")
-        return encoder
-
-    def _counters(self) -> list[Any]:
-        if self.features not in ANALYSES:
-            raise DataError(
-                f"features must be one of {', '.join(map(repr, ANALYSES))}, not {self.features!r}"
-            )
-        return [
-            CountVectorizer(
-                **analysis,
-                lowercase=self.lowercase,
-                min_df=self.min_df,
-                max_features=self.max_features,
-                dtype=np.float32,
-            )
-            for analysis in ANALYSES[self.features]
-        ]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
         return tags
 
 
@@ -344,7 +187,7 @@ class ColumnScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the fitted scaler that ``to_state`` described."""
         scaler = cls(**state["settings"])
-        scaler.scale_ = np.asarray(arrays["scale"], dtype=np.float64)
+        scaler.scale_ = _saved_numbers("scale", arrays["scale"]).astype(np.float64)
         scaler.n_features_in_ = len(scaler.scale_)
         return scaler
 
@@ -355,16 +198,20 @@ class ColumnScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-ENCODERS: dict[str, Any] = {"text": TextEncoder, "counts": CountEncoder, "columns": ColumnScaler}
+ENCODERS = {
+    "text": "taxofit.datasets.text_encoder.TextEncoder",
+    "counts": "taxofit.datasets.features.CountEncoder",
+    "columns": "taxofit.datasets.features.ColumnScaler",
+    "frame": "taxofit.datasets.frame_encoder.FrameEncoder",
+}
 
 
-def encoder_from_state(
-    state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-) -> TextEncoder | CountEncoder | ColumnScaler:
+def encoder_from_state(state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
     """Return the fitted encoder that some encoder's ``to_state`` described.
 
     Examples
     --------
+    >>> from taxofit.datasets import TextEncoder
     >>> state, arrays = TextEncoder().fit(["steel kettle"]).to_state()
     >>> encoder_from_state(state, arrays).get_feature_names_out().tolist()
     ['kettle', 'steel']
@@ -375,10 +222,21 @@ def encoder_from_state(
             f"unknown encoder {kind!r}; this version knows {', '.join(map(repr, ENCODERS))}, "
             f"so the model may come from a newer one"
         )
+    module, _, name = ENCODERS[kind].rpartition(".")
     try:
-        return ENCODERS[kind].from_state(state, arrays)
+        return getattr(import_module(module), name).from_state(state, arrays)
     except (KeyError, TypeError) as error:
         raise ModelError(f"the state of the {kind!r} encoder is incomplete: {error}") from None
+
+
+def _saved_numbers(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Return an encoder's array from a file, which anybody may have written."""
+    is_plain = array.ndim == 1 and array.dtype.kind == "f"
+    if not is_plain or not np.isfinite(array).all() or (array <= 0).any():
+        raise ModelError(f"{name} of the encoder should be positive numbers; the file is damaged")
+    if name == "idf" and array.size and array.max() > MAX_IDF:
+        raise ModelError(f"{name} of the encoder is beyond {MAX_IDF:g}; the file is damaged")
+    return array
 
 
 def _check_counts(X: Any) -> sparse.csr_matrix:
@@ -391,31 +249,12 @@ def _check_counts(X: Any) -> sparse.csr_matrix:
     return counts
 
 
-def _check_texts(X: Any) -> list[str]:
-    if isinstance(X, (str, bytes)):
-        raise DataError("expected a collection of texts but got a single one; put it in a list")
-    if getattr(X, "ndim", 1) == 2 and X.shape[1] == 1:
-        X = np.asarray(X, dtype=object)[:, 0]
-    texts: Iterable[Any] = X.tolist() if hasattr(X, "tolist") else X
-    listed = list(texts)
-    for row, text in enumerate(listed):
-        if not isinstance(text, str):
-            raise DataError(f"row {row} is not a text but {type(text).__name__}: {text!r:.40}")
-    if not listed:
-        raise DataError("there are no texts to encode")
-    return listed
-
-
 def _check_width(encoder: Any, n_features: int) -> None:
     if n_features != encoder.n_features_in_:
         raise DataError(
             f"X has {n_features} features, but {type(encoder).__name__} is expecting "
             f"{encoder.n_features_in_} features as input"
         )
-
-
-def _side_by_side(parts: list[Any]) -> sparse.csr_matrix:
-    return parts[0] if len(parts) == 1 else sparse.csr_matrix(sparse.hstack(parts, format="csr"))
 
 
 def _column_names(encoder: Any, given: Any) -> NDArray[Any]:

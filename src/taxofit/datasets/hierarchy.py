@@ -150,8 +150,8 @@ def _from_edges(rows: Sequence[Sequence[str]], name: str, numbers: Sequence[int]
     for number, row in zip(numbers, rows, strict=True):
         if len(row) != 2 or "" in row:
             raise TaxonomyError(
-                f"{name}:{number}: expected a parent and a child but found {list(row)!r}; "
-                f"pass layout='paths' or separator= if that is how the file is written"
+                f"{name}:{number}: expected a parent and a child but found {list(row)!r}; every "
+                f"line has both, or every line is a path"
             )
     edges = integers_if_all(rows)
     try:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Path = tuple[Hashable, ...]
 
 __all__ = [
+    "guess_name_separator",
     "guess_path_separator",
     "labels_in",
     "labels_of_paths",
@@ -27,23 +28,47 @@ __all__ = [
     "split_path",
 ]
 
-PATH_SEPARATORS = (" > ", ">", "::", "|", "/", ";")
+PATH_SEPARATORS = (" > ", "->", "→", "»", "›", ">", "::", "|", "/", "\\", ";")
+WEAK_SEPARATORS = ("|", "/", "\\", ";")  # also found inside names: TCP/IP
+WEAK_SHARE = 0.5  # of the different labels that must have a weak separator
+DOTTED_SHARE = 0.8  # of names, from which a dot is taken to separate levels
 
 
 def guess_path_separator(values: Iterable[str]) -> str | None:
     """Return the separator that most of these paths have, None where there is none at all.
 
+    Bars, slashes and semicolons are also found inside names, so half of the paths must have them.
+
     Examples
     --------
     >>> guess_path_separator(["Home > Toys/Games", "Pets > Fish", "Pets"])
     ' > '
-    >>> guess_path_separator(["ham", "spam"]) is None
+    >>> guess_path_separator(["ham", "spam", "TCP/IP"]) is None
     True
     """
     distinct = set(values)
-    counts = [sum(separator in value for value in distinct) for separator in PATH_SEPARATORS]
-    best = int(np.argmax(counts))
-    return PATH_SEPARATORS[best] if counts[best] else None
+    counts = {
+        separator: sum(separator in value for value in distinct) for separator in PATH_SEPARATORS
+    }
+    for separator in WEAK_SEPARATORS:
+        if counts[separator] < WEAK_SHARE * len(distinct):
+            counts[separator] = 0
+    best = max(PATH_SEPARATORS, key=counts.__getitem__)
+    return best if counts[best] else None
+
+
+def guess_name_separator(names: Iterable[str]) -> str | None:
+    """Return ``'.'`` where most names have one and some share what is before it.
+
+    Examples
+    --------
+    >>> guess_name_separator(["rec.autos", "rec.sport.hockey", "sci.med"])
+    '.'
+    """
+    distinct = set(names)
+    tops = {name.partition(".")[0] for name in distinct}
+    n_dotted = sum("." in name for name in distinct)
+    return "." if n_dotted > DOTTED_SHARE * len(distinct) and len(tops) < len(distinct) else None
 
 
 def split_path(value: str, separator: str | None) -> Path:

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from taxofit.datasets import svmlight_kernel as kernel
 from taxofit.datasets.dataset import Dataset, settle_internal_labels
-from taxofit.datasets.files import MAX_LINE_BYTES, open_bytes
+from taxofit.datasets.files import MAX_LINE_BYTES, name_of, open_bytes
 from taxofit.errors import DataError, TaxonomyError
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from taxofit.datasets.dataset import InternalLabels
-    from taxofit.datasets.files import FilePath
+    from taxofit.datasets.files import FileOrStream, FilePath
     from taxofit.taxonomy import Taxonomy
 
     IntArray = NDArray[np.int64]
 
-__all__ = ["SvmlightRows", "parse_file", "read_svmlight"]
+__all__ = ["SvmlightRows", "iter_svmlight", "parse_file", "read_svmlight"]
 
 CHUNK_BYTES = 8 * 2**20
 N_CHARACTERS_SHOWN = 40
@@ -193,8 +193,51 @@ def read_svmlight(
     return SvmlightRows(X, y, known, tuple(origins), n_read - len(columns))
 
 
+def iter_svmlight(
+    path: FileOrStream, *, feature_ids: ArrayLike, ignore_features: Sequence[int] = ()
+) -> Iterator[sparse.csr_matrix]:
+    r"""Yield the rows of an svmlight file over known features, some megabytes of text at a time.
+
+    Every line that is not blank is a row, in order, whatever its labels; memory does not grow with
+    the file.
+
+    Parameters
+    ----------
+    path : path or open stream
+    feature_ids : array of int
+        The id of every column; entries of other ids are left out.
+    ignore_features : sequence of int
+        Ids to skip.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "new.txt")
+    ...     _ = file.write_text("0 7:1 9:5\n0 3:2\n")
+    ...     [X.toarray().tolist() for X in iter_svmlight(file, feature_ids=[3, 7])]
+    [[[0.0, 1.0], [2.0, 0.0]]]
+    """
+    known = pd.Index(_check_feature_ids(feature_ids))
+    is_empty = True
+    for chunk in parse_file(path, multilabel=True, chunk_bytes=CHUNK_BYTES):
+        if not len(chunk.row_stops):
+            continue
+        is_empty = False
+        ids, values, row_stops = chunk.ids, chunk.numbers, chunk.row_stops
+        columns = known.get_indexer(pd.Index(ids)).astype(np.int64, copy=False)
+        is_wanted = (columns >= 0) & ~np.isin(ids, ignore_features)
+        columns, values, row_stops = _keep(is_wanted, columns, values, row_stops)
+        shape = (len(row_stops), len(known))
+        X = sparse.csr_matrix((values, columns, np.concatenate([[0], row_stops])), shape=shape)
+        X.sum_duplicates()
+        yield X
+    if is_empty:
+        raise DataError(f"{name_of(path)}: no rows to read")
+
+
 def parse_file(
-    path: FilePath, *, multilabel: bool = False, chunk_bytes: int = CHUNK_BYTES
+    path: FileOrStream, *, multilabel: bool = False, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[kernel.ParsedLines]:
     """Yield the rows of a file some at a time, with their lines counted from its start."""
     n_lines = 0
@@ -213,15 +256,15 @@ def parse_file(
         n_lines += parsed.n_lines
 
 
-def _fail(path: FilePath, place: tuple[int, int], what: str, token: bytes) -> NoReturn:
+def _fail(path: FileOrStream, place: tuple[int, int], what: str, token: bytes) -> NoReturn:
     found = token.decode("utf-8", "replace")
     if len(found) > N_CHARACTERS_SHOWN:
         found = found[:N_CHARACTERS_SHOWN] + "…"
     shown = repr(found) if found else "the end of the line"
-    raise DataError(f"{fspath(path)}:{place[0]}: {what} {shown} (column {place[1]})")
+    raise DataError(f"{name_of(path)}:{place[0]}: {what} {shown} (column {place[1]})")
 
 
-def _whole_lines(path: FilePath, chunk_bytes: int) -> Iterator[bytes]:
+def _whole_lines(path: FileOrStream, chunk_bytes: int) -> Iterator[bytes]:
     """Yield the file in chunks that end with a newline."""
     n_lines = 0
     with open_bytes(path) as handle:
@@ -233,7 +276,7 @@ def _whole_lines(path: FilePath, chunk_bytes: int) -> Iterator[bytes]:
             if len(rest) > MAX_LINE_BYTES:
                 n_lines += block.count(b"\n") + 1
                 raise DataError(
-                    f"{fspath(path)}:{n_lines}: a line of more than {MAX_LINE_BYTES // 2**20} MB; "
+                    f"{name_of(path)}:{n_lines}: a line of more than {MAX_LINE_BYTES // 2**20} MB; "
                     f"is this an svmlight file?"
                 )
             if cut:

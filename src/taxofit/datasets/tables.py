@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
-from taxofit.datasets.dataset import Dataset, check_internal_labels, settle_internal_labels
+from taxofit.datasets.dataset import Dataset, check_internal_labels
 from taxofit.datasets.label_paths import (
     guess_path_separator,
     labels_in,
@@ -18,6 +18,7 @@ from taxofit.datasets.label_paths import (
     path_of,
     paths_of_levels,
 )
+from taxofit.datasets.row_screen import RowScreen
 from taxofit.datasets.table_chunks import TableChunk, iter_table
 from taxofit.errors import DataError
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from taxofit.datasets.bad_rows import BadRows
     from taxofit.datasets.dataset import InternalLabels
     from taxofit.datasets.files import FilePath
     from taxofit.taxonomy import Taxonomy
@@ -40,6 +42,7 @@ def read_table(
     *,
     text: str | Sequence[str] = (),
     numeric: str | Sequence[str] = (),
+    category: str | Sequence[str] = (),
     label_path: str | None = None,
     levels: Sequence[str] = (),
     separator: str | None = None,
@@ -47,6 +50,7 @@ def read_table(
     internal_labels: InternalLabels = "error",
     encoding: str | None = None,
     delimiter: str | None = None,
+    bad_rows: BadRows | None = None,
 ) -> Dataset:
     r"""Return a CSV, TSV or Parquet table as a Dataset.
 
@@ -56,7 +60,10 @@ def read_table(
     text : str or sequence of str
         Columns of text; X is then an array of texts, several columns joined by a space.
     numeric : str or sequence of str
-        Columns of numbers; X is then a float64 array. Give either ``text`` or ``numeric``.
+        Columns of numbers; X is then a float64 array.
+    category : str or sequence of str
+        Columns of categories. With these, or with both texts and numbers, X is an array of objects
+        that `FrameEncoder` takes: texts, numbers and categories, one column each.
     label_path : str, optional
         The column that holds the label of each row as a path, ``'Home > Kitchen > Kettles'``.
         With a ``taxonomy``, a plain label will do.
@@ -70,6 +77,10 @@ def read_table(
         What becomes of rows labelled with an internal node.
     encoding, delimiter : str, optional
         As in `iter_table`.
+    bad_rows : BadRows, optional
+        Takes the rows that cannot be used: without a label, without text, with a gap in the path or
+        a label that the taxonomy lacks, labelled with an internal node, or not well-formed. By
+        default the first of them is an error; rows without text are then read like others.
 
     Returns
     -------
@@ -89,19 +100,22 @@ def read_table(
     (['Kettles', 'Fish'], ("paths in 'category' are split at ' > ' (guessed)",))
     """
     check_internal_labels(internal_labels)
-    wanted = _Wanted.checked(text, numeric, label_path, levels, separator)
+    wanted = _Wanted.checked(text, numeric, category, label_path, levels, separator)
     if wanted is None:
         raise DataError(f"{fspath(path)}: {_advice(_heading(path, encoding, delimiter))}")
+    screen = RowScreen(bad_rows)
     X: list[NDArray[Any]] = []
     parts: list[TableChunk] = []
-    for chunk in iter_table(path, wanted.columns, encoding=encoding, delimiter=delimiter):
+    for whole in iter_table(
+        path, wanted.columns, encoding=encoding, delimiter=delimiter, bad_rows=bad_rows
+    ):
+        chunk = screen.usable_features(whole, wanted.text, wanted.numeric, wanted.category)
         X.append(wanted.features(chunk))
         labels = {name: chunk.columns[name] for name in wanted.label_columns}
-        parts.append(
-            TableChunk(chunk.source, labels, chunk.lines, chunk.notes, has_lines=chunk.has_lines)
-        )
+        parts.append(replace(chunk, columns=labels))
     name = Path(path).name.split(".")[0]
-    return wanted.dataset(np.concatenate(X), _stack(parts), taxonomy, internal_labels, name)
+    dataset, chunk = wanted.dataset(np.concatenate(X), _stack(parts), taxonomy, screen, name)
+    return screen.settled(dataset, chunk, internal_labels)
 
 
 def from_frame(
@@ -109,11 +123,13 @@ def from_frame(
     *,
     text: str | Sequence[str] = (),
     numeric: str | Sequence[str] = (),
+    category: str | Sequence[str] = (),
     label_path: str | None = None,
     levels: Sequence[str] = (),
     separator: str | None = None,
     taxonomy: Taxonomy | None = None,
     internal_labels: InternalLabels = "error",
+    bad_rows: BadRows | None = None,
     name: str = "frame",
 ) -> Dataset:
     """Return a pandas, polars or pyarrow table as a Dataset; parameters as in `read_table`.
@@ -133,7 +149,7 @@ def from_frame(
             f"expected a pandas, polars or pyarrow table but got {type(frame).__name__}; collect a "
             f"lazy frame first"
         ) from None
-    wanted = _Wanted.checked(text, numeric, label_path, levels, separator)
+    wanted = _Wanted.checked(text, numeric, category, label_path, levels, separator)
     if wanted is None:
         raise DataError(f"{name}: {_advice(table.columns)}")
     missing = [column for column in wanted.columns if column not in table.columns]
@@ -144,8 +160,11 @@ def from_frame(
     if not len(table):
         raise DataError(f"{name}: the table has no rows")
     columns = {column: table[column].to_list() for column in wanted.columns}
-    chunk = TableChunk(name, columns, range(len(table)), has_lines=False)
-    return wanted.dataset(wanted.features(chunk), chunk, taxonomy, internal_labels, name)
+    screen = RowScreen(bad_rows)
+    whole = TableChunk(name, columns, range(len(table)), has_lines=False)
+    chunk = screen.usable_features(whole, wanted.text, wanted.numeric, wanted.category)
+    dataset, chunk = wanted.dataset(wanted.features(chunk), chunk, taxonomy, screen, name)
+    return screen.settled(dataset, chunk, internal_labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +173,7 @@ class _Wanted:
 
     text: tuple[str, ...]
     numeric: tuple[str, ...]
+    category: tuple[str, ...]
     label_path: str | None
     levels: tuple[str, ...]
     separator: str | None
@@ -163,23 +183,19 @@ class _Wanted:
         cls,
         text: str | Sequence[str],
         numeric: str | Sequence[str],
+        category: str | Sequence[str],
         label_path: str | None,
         levels: Sequence[str],
         separator: str | None,
     ) -> _Wanted | None:
         """Return what was asked for; None where columns of features or of labels are not named."""
-        wanted = cls(_names(text), _names(numeric), label_path, _names(levels), separator)
-        if wanted.text and wanted.numeric:
-            raise DataError(
-                "give either text or numeric columns; to mix them, encode the texts yourself and "
-                "stack the columns"
-            )
+        features = _names(text), _names(numeric), _names(category)
+        wanted = cls(*features, label_path, _names(levels), separator)
         if wanted.label_path is not None and wanted.levels:
             raise DataError("give either label_path (a path in one column) or levels, not both")
         if separator == "":
             raise DataError("separator must not be empty")
-        has_features = bool(wanted.text or wanted.numeric)
-        return wanted if has_features and wanted.label_columns else None
+        return wanted if any(features) and wanted.label_columns else None
 
     @property
     def label_columns(self) -> tuple[str, ...]:
@@ -187,36 +203,40 @@ class _Wanted:
 
     @property
     def columns(self) -> list[str]:
-        return list(dict.fromkeys((*self.text, *self.numeric, *self.label_columns)))
+        named = (*self.text, *self.numeric, *self.category, *self.label_columns)
+        return list(dict.fromkeys(named))
 
     def features(self, chunk: TableChunk) -> NDArray[Any]:
-        return chunk.texts(self.text) if self.text else chunk.numbers(self.numeric)
+        return chunk.features(self.text, self.numeric, self.category)
 
     def dataset(
         self,
         X: NDArray[Any],
         chunk: TableChunk,
         taxonomy: Taxonomy | None,
-        internal_labels: InternalLabels,
+        screen: RowScreen,
         name: str,
-    ) -> Dataset:
-        notes = chunk.notes
+    ) -> tuple[Dataset, TableChunk]:
+        """Return the rows whose labels can be used, and where they are."""
+        notes, separator = chunk.notes, self.separator
+        values: Sequence[Hashable]
         if self.label_path is None:
-            paths = paths_of_levels([chunk.columns[level] for level in self.levels])
-            y, taxonomy = labels_of_paths(paths, taxonomy, locate=chunk.locate)
+            values = paths = paths_of_levels([chunk.columns[level] for level in self.levels])
         else:
-            values: Sequence[Hashable] = chunk.columns[self.label_path]
-            separator = self.separator
+            values = chunk.columns[self.label_path]
             if separator is None:
                 separator, note = _guess(values, self.label_path, taxonomy)
                 notes = (*notes, *note)
-            if taxonomy is None:
-                paths = [path_of(value, separator) for value in values]
-                y, taxonomy = labels_of_paths(paths, None, locate=chunk.locate)
-            else:
-                y = labels_in(values, taxonomy, separator, locate=chunk.locate)
-        dataset = Dataset(X, y, taxonomy, name, notes)
-        return settle_internal_labels(dataset, internal_labels, locate=chunk.locate)
+            paths = [path_of(value, separator) for value in values]
+        usable = screen.usable_labels(chunk, values, paths, separator, taxonomy)
+        if len(usable) < chunk.n_rows:
+            X, chunk = X[usable], chunk.take(usable)
+            values, paths = [values[row] for row in usable], [paths[row] for row in usable]
+        if self.label_path is None or taxonomy is None:
+            y, taxonomy = labels_of_paths(paths, taxonomy, locate=chunk.locate)
+        else:
+            y = labels_in(values, taxonomy, separator, locate=chunk.locate)
+        return Dataset(X, y, taxonomy, name, notes), chunk
 
 
 def _guess(
@@ -242,9 +262,8 @@ def _stack(parts: Sequence[TableChunk]) -> TableChunk:
     columns = {
         name: [value for part in parts for value in part.columns[name]] for name in parts[0].columns
     }
-    lines = np.concatenate([part.lines for part in parts]).tolist()
-    first = parts[0]
-    return TableChunk(first.source, columns, lines, first.notes, has_lines=first.has_lines)
+    lines = [line for part in parts for line in part.lines]
+    return replace(parts[0], columns=columns, lines=lines)
 
 
 def _heading(path: FilePath, encoding: str | None, delimiter: str | None) -> list[str]:
@@ -254,8 +273,8 @@ def _heading(path: FilePath, encoding: str | None, delimiter: str | None) -> lis
 
 def _advice(columns: Sequence[str]) -> str:
     return (
-        "name the columns of features (text= or numeric=) and those of labels (label_path= or "
-        f"levels=); the columns are {_shown(columns)}"
+        "name the columns of features (text=, numeric= or category=) and those of labels "
+        f"(label_path= or levels=); the columns are {_shown(columns)}"
     )
 
 

@@ -122,7 +122,7 @@ class RowFormat:
             return list(rows)
         if not self.columns:
             return self._sparse_rows(rows)
-        return self.source.features(self._chunk(rows))
+        return self.source.features_of(self._chunk(rows))
 
     @property
     def _is_numbers(self) -> bool:

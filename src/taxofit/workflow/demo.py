@@ -14,7 +14,7 @@ from taxofit.classifier import TaxonomyClassifier
 from taxofit.datasets import make_shop_catalogue
 from taxofit.errors import DataError
 from taxofit.model_store import save_model
-from taxofit.workflow.applying import score_rows
+from taxofit.workflow.evaluating import score_rows
 from taxofit.workflow.options import check_seed
 from taxofit.workflow.reporting import report_folder, study_files
 from taxofit.workflow.sources import Source

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from taxofit.datasets import iter_table, read_arff, read_hierarchy, read_svmlight
+from taxofit.datasets import BadRows, iter_table, read_arff, read_hierarchy, read_svmlight
 from taxofit.datasets.hierarchy import HEADERS
 from taxofit.errors import DataError, TaxofitError
 from taxofit.methods import flattening_from_json
-from taxofit.model_store import load_model, read_manifest
+from taxofit.model_store import MANIFEST, load_model, read_manifest
 from taxofit.workflow.sources import SUFFIXES, format_of, suffix_of
 
 if TYPE_CHECKING:
@@ -25,8 +25,14 @@ N_CHARACTERS = 60
 
 
 def describe(path: str) -> dict[str, Any]:
-    """Return what a model folder or a file holds, as JSON values; ``kind`` comes first."""
-    return describe_model(path) if Path(path).is_dir() else describe_file(path)
+    """Return what a model folder, a file or a folder of texts holds, as JSON values.
+
+    ``kind`` comes first.
+    """
+    is_texts = Path(path).is_dir() and not (Path(path) / MANIFEST).exists()
+    if not Path(path).is_dir() or (is_texts and any(Path(path).iterdir())):
+        return describe_file(path)
+    return describe_model(path)
 
 
 def describe_model(folder: str) -> dict[str, Any]:
@@ -45,6 +51,8 @@ def describe_model(folder: str) -> dict[str, Any]:
         "C": classifier.C_,
         "psi": psi,
         "validation_macro_f1": None if np.isnan(score) else score,
+        "validation": _shown_ways(notes.get("validation")),
+        "file": notes.get("file"),
         "rows": notes.get("rows"),
         "features": int(classifier.n_features_in_),
         "encoder": None if classifier.encoder_ is None else repr(classifier.encoder_),
@@ -58,6 +66,11 @@ def describe_model(folder: str) -> dict[str, Any]:
         "bytes": sum(file.stat().st_size for file in Path(folder).iterdir()),
         "taxofit_version": manifest.get("taxofit_version"),
     }
+
+
+def _shown_ways(ways: dict[str, Any] | None) -> dict[str, float] | None:
+    """Return the macro-F1 of flat, original and repaired on the held-out rows."""
+    return None if ways is None else {way["name"]: way["macro_f1"] for way in ways["ways"]}
 
 
 def describe_file(file: str) -> dict[str, Any]:
@@ -101,7 +114,8 @@ def _describe_table(file: str) -> dict[str, Any]:
     values: dict[str, set[Any]] = {}
     n_rows = 0
     notes: tuple[str, ...] = ()
-    for chunk in iter_table(file):
+    bad_rows = BadRows()
+    for chunk in iter_table(file, bad_rows=bad_rows):
         if not n_rows:
             notes = chunk.notes
             columns = [
@@ -118,7 +132,8 @@ def _describe_table(file: str) -> dict[str, Any]:
         return {"kind": "hierarchy", **_describe_taxonomy(read_hierarchy(file))}
     if not columns:
         raise DataError(f"{file}: the table has no columns")
-    return {"kind": "table", "rows": n_rows, "columns": columns, "notes": list(notes)}
+    said = [*notes, *map(str, bad_rows.left_out)]
+    return {"kind": "table", "rows": n_rows, "columns": columns, "notes": said}
 
 
 def _describe_taxonomy(taxonomy: Taxonomy) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Tests hold its names and defaults against those of the library.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,16 +19,40 @@ __all__ = [
     "INTERNAL_LABELS",
     "METHODS",
     "SCALES",
+    "SEARCHES",
+    "TAXONOMY_FORMS",
     "FitOptions",
     "check_seed",
+    "in_options",
 ]
 
 METHODS = ("td-lr", "tlf", "blf", "mlf", "mta", "level-inf", "global-inf", "lr")
-FEATURES = ("words", "pairs", "chars")
+FEATURES = ("auto", "words", "pairs", "chars")
 FORMATS = ("auto", "table", "svmlight", "arff")
 SCALES = ("none", "max")
 DEVICES = ("auto", "cpu", "cuda")
-INTERNAL_LABELS = ("error", "drop")
+SEARCHES = ("auto", "greedy", "beam")
+INTERNAL_LABELS = ("drop", "error")
+TAXONOMY_FORMS = ("paths", "edges", "json")
+
+
+OPTION_OF_ARGUMENT = {
+    "C": "--C",
+    "category": "--category",
+    "delimiter": "--delimiter",
+    "device": "--device",
+    "encoding": "--encoding",
+    "features": "--features",
+    "internal_labels": "--internal-labels",
+    "label_path": "--path",
+    "levels": "--level",
+    "numeric": "--numeric",
+    "search": "--search",
+    "separator": "--sep",
+    "text": "--text",
+}
+PHRASES = {"pass multilabel=True to read": "keep only one of"}  # what no option does
+ARGUMENT = re.compile(rf"\b({'|'.join(OPTION_OF_ARGUMENT)})=(?:'([^']*)')?(?![\w=])")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,10 +61,11 @@ class FitOptions:
 
     Attributes
     ----------
-    text, numeric : tuple of str
-        Columns of a table that hold texts, or numbers.
+    text, numeric, category : tuple of str
+        Columns of a table that hold texts, numbers, or one of a few values; guessed where none are
+        given and it is plain which are texts.
     label_path : str, optional
-        The column that holds the label of each row as a path.
+        The column that holds the label of each row as a path; guessed likewise.
     levels : tuple of str
         Instead: one column a level, top first.
     separator : str, optional
@@ -54,8 +80,10 @@ class FitOptions:
         Take the numbers of svmlight files as they are; else they are counts, turned into tf-idf.
     scale : {"none", "max"}
         ``"max"`` divides each column of numbers by its largest absolute value in the training rows.
-    internal_labels : {"error", "drop"}
+    internal_labels : {"drop", "error"}
         What becomes of rows that are labelled with an internal node.
+    strict : bool
+        Stop at the first row that cannot be used; else go on without such rows and count them.
     encoding, delimiter : str, optional
         Of text tables; guessed by default.
     method : str
@@ -63,10 +91,12 @@ class FitOptions:
     C : str
         A positive number or ``"auto"``.
     features : str
-        One of ``FEATURES``: what is counted in texts.
+        One of ``FEATURES``: what is counted in texts; ``"auto"`` tries them on validation rows.
     device : str
         Where to train; one of ``DEVICES``.
     seed : int
+    search : str
+        How rows find their leaf; one of ``SEARCHES``.
     store : str, optional
         Folder where the rows are kept in a memory-mapped store: for files larger than memory.
 
@@ -82,6 +112,7 @@ class FitOptions:
 
     text: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
     label_path: str | None = None
     levels: tuple[str, ...] = ()
     separator: str | None = None
@@ -90,14 +121,16 @@ class FitOptions:
     ignore_features: tuple[int, ...] = ()
     raw: bool = False
     scale: str = "none"
-    internal_labels: str = "error"
+    internal_labels: str = "drop"
+    strict: bool = False
     encoding: str | None = None
     delimiter: str | None = None
     method: str = "global-inf"
     C: str = "auto"
-    features: str = "words"
+    features: str = "auto"
     device: str = "auto"
     seed: int = 0
+    search: str = "auto"
     store: str | None = None
 
     @property
@@ -122,6 +155,7 @@ class FitOptions:
             ("scale", self.scale, SCALES),
             ("internal-labels", self.internal_labels, INTERNAL_LABELS),
             ("device", self.device, DEVICES),
+            ("search", self.search, SEARCHES),
         ):
             if value not in choices:
                 raise DataError(f"{name} must be one of {', '.join(choices)}, but is {value!r}")
@@ -131,20 +165,13 @@ class FitOptions:
     def check_for(self, kind: str, file: str) -> None:
         """Raise a DataError where options do not go with the format of the file."""
         if kind == "table":
-            if not (self.text or self.numeric):
-                raise DataError(
-                    f"{file}: which columns are the features? Name them with --text or --numeric; "
-                    f"`taxofit info {file}` lists the columns"
-                )
-            if self.label_path is None and not self.levels:
-                raise DataError(
-                    f"{file}: which column is the label? Name it with --path, or one column per "
-                    f"level with --level; `taxofit info {file}` lists the columns"
-                )
+            if self.label_path is not None and self.levels:
+                raise DataError("give --path (a path in one column) or --level, not both")
             return
         for option, given in (
             ("--text", self.text),
             ("--numeric", self.numeric),
+            ("--category", self.category),
             ("--path", self.label_path),
             ("--level", self.levels),
         ):
@@ -159,6 +186,28 @@ class FitOptions:
             )
         if kind == "arff" and self.hierarchy is not None:
             raise DataError(f"{file}: the header of an ARFF file is its taxonomy; drop --hierarchy")
+
+
+def in_options(message: str) -> str:
+    """Return a message of the library in the words of the command line.
+
+    The library names its keyword arguments; a person at a terminal knows options.
+
+    Examples
+    --------
+    >>> in_options("a.csv:3: not utf-8 text; pass the right encoding=")
+    'a.csv:3: not utf-8 text; pass the right --encoding'
+    >>> in_options("pass internal_labels='drop' to leave these rows out")
+    'pass --internal-labels drop to leave these rows out'
+    """
+
+    def option(match: re.Match[str]) -> str:
+        value = match[2] or ""
+        return f"{OPTION_OF_ARGUMENT[match[1]]}{' ' * bool(value)}{value}"
+
+    for words, meant in PHRASES.items():
+        message = message.replace(words, meant)
+    return ARGUMENT.sub(option, message)
 
 
 def check_seed(seed: int) -> None:

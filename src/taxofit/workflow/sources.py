@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
 from taxofit.datasets import (
+    BadRows,
     iter_table,
     read_arff,
     read_hierarchy,
@@ -18,12 +20,18 @@ from taxofit.datasets import (
     read_table,
 )
 from taxofit.datasets.files import text_lines
-from taxofit.datasets.label_paths import guess_path_separator, paths_of_levels, split_path
+from taxofit.datasets.label_paths import (
+    guess_name_separator,
+    guess_path_separator,
+    paths_of_levels,
+    split_path,
+)
 from taxofit.errors import DataError, ModelError, TaxonomyError
 from taxofit.taxonomy import Taxonomy, clean_path
+from taxofit.workflow.column_guess import with_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterator, Mapping
 
     from taxofit.datasets import Dataset, SvmlightRows, TableChunk
     from taxofit.datasets.dataset import InternalLabels
@@ -42,8 +50,25 @@ SUFFIXES = {
     ".libsvm": "svmlight",
     ".arff": "arff",
 }
-SVMLIGHT_LINE = re.compile(r"\S+(?:\s*,\s*\S+)*(?:\s+[0-9]+:\S+)+(?:\s*#.*)?")
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
+SVMLIGHT_ENTRY = re.compile(r"(?:[0-9]+|qid):\S+")
 N_LABELS_SHOWN = 3
+FORMATS = ("table", "svmlight", "arff")
+
+
+def _all(kind: type, value: object) -> bool:
+    return isinstance(value, tuple) and all(type(part) is kind for part in value)
+
+
+# What values a field of `Source` can have, by its annotation.
+MAY_BE: dict[str, Callable[[object], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "str | None": lambda value: value is None or isinstance(value, str),
+    "bool": lambda value: isinstance(value, bool),
+    "tuple[str, ...]": lambda value: _all(str, value),
+    "tuple[int, ...]": lambda value: _all(int, value),
+    "tuple[int, ...] | None": lambda value: value is None or _all(int, value),
+}
 
 
 def suffix_of(file: str) -> str:
@@ -61,21 +86,49 @@ def suffix_of(file: str) -> str:
 def format_of(file: str) -> str:
     """Return ``"table"``, ``"svmlight"`` or ``"arff"``, from the file's name or its first line.
 
+    A folder of text files is a table.
+
     Examples
     --------
     >>> format_of("products.csv.gz"), format_of("images.arff")
     ('table', 'arff')
     """
     suffix = suffix_of(file)
+    if Path(file).is_dir():
+        return "table"
     if suffix in SUFFIXES:
         return SUFFIXES[suffix]
+    if suffix in SPREADSHEETS:
+        raise DataError(
+            f"{file}: spreadsheets are not read; in your spreadsheet program choose File > Save As "
+            f"> CSV (UTF-8) and give that file"
+        )
     for line in text_lines(file):
         stripped = line.strip()
         if stripped and not stripped.startswith(("#", "%")):
             if stripped.lower().startswith("@relation"):
                 return "arff"
-            return "svmlight" if SVMLIGHT_LINE.fullmatch(stripped) else "table"
+            return "svmlight" if is_svmlight_line(stripped) else "table"
     raise DataError(f"{file}: the file is empty")
+
+
+def is_svmlight_line(line: str) -> bool:
+    """Return whether a line reads as labels, with commas between them, and then features.
+
+    Examples
+    --------
+    >>> is_svmlight_line("12, 13 3:1 4:0.5"), is_svmlight_line("a title 3:1")
+    (True, False)
+    """
+    words = line.partition("#")[0].split()
+    is_entry = [SVMLIGHT_ENTRY.fullmatch(word) is not None for word in words]
+    n_labels = is_entry.index(True) if any(is_entry) else 0
+    labels = words[:n_labels]
+    return (
+        n_labels > 0
+        and all(is_entry[n_labels:])
+        and all(a.endswith(",") or b.startswith(",") for a, b in pairwise(labels))
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +138,7 @@ class Source:
     Attributes
     ----------
     format : {"table", "svmlight", "arff"}
-    text, numeric, label_path, levels, separator
+    text, numeric, category, label_path, levels, separator
         As in `FitOptions`, the separator no longer to be guessed.
     encoding, delimiter, ignore_features, internal_labels
         As in `FitOptions`.
@@ -98,6 +151,7 @@ class Source:
     format: str
     text: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
     label_path: str | None = None
     levels: tuple[str, ...] = ()
     separator: str | None = None
@@ -117,8 +171,8 @@ class Source:
         values = {name: getattr(options, name) for name in shared}
         values |= {"format": kind, "has_hierarchy": options.hierarchy is not None}
         if kind == "table":
-            values["text"] = _columns_named(options.text, file, options)
-            values["numeric"] = _columns_named(options.numeric, file, options)
+            for name in ("text", "numeric", "category"):
+                values[name] = _columns_named(getattr(options, name), file, options)
         return cls(**values)
 
     def to_notes(self) -> dict[str, Any]:
@@ -139,14 +193,31 @@ class Source:
                 name: tuple(value) if isinstance(value, list) else value
                 for name, value in notes["source"].items()
             }
-            return cls(**saved)
+            source = cls(**saved)
         except (TypeError, AttributeError) as error:
             raise ModelError(f"{folder}: the notes on its columns are damaged ({error})") from None
+        source.check_notes(folder)
+        return source
+
+    def check_notes(self, folder: str) -> None:
+        """Raise a ModelError where what a model's notes say cannot be meant."""
+        for described in fields(self):
+            value = getattr(self, described.name)
+            if not MAY_BE[str(described.type)](value):
+                raise ModelError(
+                    f"{folder}: the notes on its columns are damaged ({described.name} is "
+                    f"{value!r:.60})"
+                )
+        is_table = self.format == "table"
+        if self.format not in FORMATS or (is_table and not self.columns):
+            raise ModelError(f"{folder}: the notes do not say how to read files like {self.format}")
+        if self.format == "svmlight" and self.feature_ids is None:
+            raise ModelError(f"{folder}: the notes do not say which features were learned")
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of a table that hold features."""
-        return self.text or self.numeric
+        return (*self.text, *self.numeric, *self.category)
 
     @property
     def label_columns(self) -> tuple[str, ...]:
@@ -155,27 +226,16 @@ class Source:
 
     # ------------------------------------------------------------------ rows without labels
 
-    def iter_features(self, file: str) -> Iterator[Any]:
-        """Yield X in chunks, each row of the file once and in order; labels are not looked at."""
-        if self.format == "table":
-            chunks = iter_table(
-                file, self.columns, encoding=self.encoding, delimiter=self.delimiter
-            )
-            for chunk in chunks:
-                yield self.features(chunk)
-        elif self.format == "svmlight":
-            yield self.svmlight_rows(file).X
-        else:
-            yield read_arff(file, internal_labels="keep").X
-
-    def features(self, chunk: TableChunk) -> Any:
-        """Return X of some rows of a table."""
-        return chunk.texts(self.text) if self.text else chunk.numbers(self.numeric)
+    def features_of(self, chunk: TableChunk) -> Any:
+        """Return X of some rows of a table: texts, numbers, or columns of several kinds."""
+        return chunk.features(self.text, self.numeric, self.category)
 
     # ------------------------------------------------------------------ rows with labels
 
-    def read_labelled(self, file: str, taxonomy: Taxonomy | None) -> Dataset:
-        """Return the rows with their labels.
+    def read_labelled(
+        self, file: str, taxonomy: Taxonomy | None, bad_rows: BadRows | None = None
+    ) -> Dataset:
+        """Return the rows with their labels; rows of a table that cannot be used go to `BadRows`.
 
         Without a taxonomy it is made from the paths. With one, labels that it lacks are added to it
         where it was itself made from training rows: such rows are errors of the model, and dropping
@@ -197,6 +257,7 @@ class Source:
             file,
             text=self.text,
             numeric=self.numeric,
+            category=self.category,
             label_path=self.label_path,
             levels=self.levels,
             separator=self.separator,
@@ -204,6 +265,7 @@ class Source:
             internal_labels=internal_labels,
             encoding=self.encoding,
             delimiter=self.delimiter,
+            bad_rows=bad_rows,
         )
         return replace(dataset, notes=(*dataset.notes, *notes))
 
@@ -220,6 +282,8 @@ class Source:
         if taxonomy is not None:
             values = {value for value in values if value.strip() not in taxonomy}
         separator = guess_path_separator(values)
+        if separator is None and Path(file).is_dir():
+            separator = guess_name_separator(values)
         if separator is None:
             return self, ()
         if self.separator is not None:
@@ -259,7 +323,11 @@ class Source:
     def _labels(self, file: str) -> Iterator[Hashable]:
         """Yield what the label columns say, row by row: a value, or a path of one per level."""
         chunks = iter_table(
-            file, self.label_columns, encoding=self.encoding, delimiter=self.delimiter
+            file,
+            self.label_columns,
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+            bad_rows=BadRows(),
         )
         for chunk in chunks:
             if self.label_path is None:
@@ -294,7 +362,7 @@ class Source:
 
 def read_for_fit(file: str, options: FitOptions) -> tuple[Dataset, Source]:
     """Return the training rows, and how to read further files like them."""
-    source = Source.from_options(options, file)
+    source, guesses = with_columns(Source.from_options(options, file), file)
     taxonomy = None if options.hierarchy is None else read_hierarchy(options.hierarchy)
     source, notes = source.with_separator(file, taxonomy)
     if source.format == "svmlight":
@@ -302,8 +370,9 @@ def read_for_fit(file: str, options: FitOptions) -> tuple[Dataset, Source]:
         if not feature_ids:
             raise DataError(f"{file}: the rows have labels but no features")
         source = replace(source, feature_ids=feature_ids)
-    dataset = source.read_labelled(file, taxonomy)
-    return replace(dataset, notes=(*notes, *dataset.notes)), source
+    bad_rows = BadRows(strict=options.strict)
+    dataset = source.read_labelled(file, taxonomy, bad_rows)
+    return replace(dataset, notes=(*guesses, *notes, *dataset.notes)), source
 
 
 def _columns_named(names: tuple[str, ...], file: str, options: FitOptions) -> tuple[str, ...]:
@@ -311,7 +380,13 @@ def _columns_named(names: tuple[str, ...], file: str, options: FitOptions) -> tu
     if not any("*" in name for name in names):
         return names
     first = next(
-        iter_table(file, chunk_rows=1, encoding=options.encoding, delimiter=options.delimiter)
+        iter_table(
+            file,
+            chunk_rows=1,
+            encoding=options.encoding,
+            delimiter=options.delimiter,
+            bad_rows=BadRows(),
+        )
     )
     found: dict[str, None] = {}
     for name in names:

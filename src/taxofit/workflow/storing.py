@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from taxofit.datasets import (
     ColumnScaler,
     CountEncoder,
+    FrameEncoder,
     TextEncoder,
     convert_svmlight,
     convert_table,
@@ -30,10 +31,15 @@ if TYPE_CHECKING:
 __all__ = ["encoder_for", "read_through_store"]
 
 
-def encoder_for(
-    options: FitOptions, source: Source
-) -> TextEncoder | CountEncoder | ColumnScaler | None:
-    """Return what turns the values of a file into features, not yet fitted."""
+def encoder_for(options: FitOptions, source: Source) -> Any:
+    """Return what turns the values of a file into features, not yet fitted; None for numbers."""
+    if source.category or (source.text and source.numeric):
+        return FrameEncoder(
+            text=source.text,
+            numeric=source.numeric,
+            category=source.category,
+            features=options.features if source.text else "words",  # type: ignore[arg-type]
+        )
     if source.text:
         return TextEncoder(features=options.features)  # type: ignore[arg-type]
     if source.format == "svmlight" and not options.raw:
@@ -62,7 +68,7 @@ def read_through_store(
     source = Source.from_options(options, file)
     taxonomy = None if options.hierarchy is None else read_hierarchy(options.hierarchy)
     source, notes = source.with_separator(file, taxonomy)
-    encoder = encoder_for(options, source)
+    encoder = _stored_encoder(options, source)
     made_from = _origin(file, source, encoder)
     if not (Path(folder) / MANIFEST).exists() or (
         read_store_manifest(folder).get("made_from") != made_from
@@ -74,6 +80,18 @@ def read_through_store(
         source = replace(source, feature_ids=tuple(store.feature_ids.tolist()))
     dataset = store.to_dataset(taxonomy, internal_labels=options.internal_labels)  # type: ignore[arg-type]
     return replace(dataset, notes=(*notes, *dataset.notes)), source, store.encoder
+
+
+def _stored_encoder(options: FitOptions, source: Source) -> Any:
+    """Return an encoder that can be fitted on rows that come some at a time."""
+    chosen = replace(options, features="words") if options.features == "auto" else options
+    encoder = encoder_for(chosen, source)
+    if isinstance(encoder, FrameEncoder):
+        raise DataError(
+            "a store holds rows of texts or of numbers, not of both or of categories; leave out "
+            "--store, or name --text or --numeric columns only"
+        )
+    return encoder
 
 
 def _convert(

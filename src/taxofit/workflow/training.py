@@ -5,29 +5,44 @@ from __future__ import annotations
 import math
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taxofit.classifier import TaxonomyClassifier
+from taxofit.datasets import BadRows
 from taxofit.errors import DataError, ModelError, TaxofitError
 from taxofit.model_store import read_manifest, save_model
-from taxofit.workflow.applying import score_rows
 from taxofit.workflow.estimate import check_memory, check_reading, estimate_for
+from taxofit.workflow.evaluating import score_rows
+from taxofit.workflow.removal_reasons import explain_removals
 from taxofit.workflow.reporting import fit_command, study_files
 from taxofit.workflow.sources import Source, read_for_fit
 from taxofit.workflow.storing import encoder_for, read_through_store
+from taxofit.workflow.three_ways import ways_on_test_rows, ways_on_validation_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable
 
     from taxofit.bank.cost import FitCost
-    from taxofit.workflow.applying import EvaluationReport
+    from taxofit.datasets import Dataset, LeftOut
+    from taxofit.encoder_choice import EncoderChoice
+    from taxofit.workflow.evaluating import EvaluationReport
     from taxofit.workflow.options import FitOptions
+    from taxofit.workflow.removal_reasons import Removal
+    from taxofit.workflow.three_ways import ThreeWays
 
     Progress = Callable[[str, int, int], None]
 
-__all__ = ["FitReport", "check_can_be_made", "check_model_folder", "fit_file"]
+__all__ = [
+    "FitReport",
+    "Trained",
+    "check_can_be_made",
+    "check_model_folder",
+    "fit_file",
+    "save_trained",
+    "train",
+]
 
 
 @dataclass(frozen=True)
@@ -36,64 +51,94 @@ class FitReport:
 
     Attributes
     ----------
-    model : str
-        The folder.
+    file : str
+    model : str or None
+        The folder; None where the model was not kept.
     method : str
     n_rows, n_features, n_leaves : int
     n_nodes, n_nodes_kept : int
         Of the taxonomy before and after repair, the root included.
-    removed : tuple
-        Labels of the removed nodes.
+    removed : tuple of Removal
+        The removed nodes with reasons, worst first.
     C : float
     psi : float, tuple of float or None
+    features : EncoderChoice or None
+        Where text features were chosen.
     validation_macro_f1 : float or None
         None where no rows were held out.
+    validation : ThreeWays or None
+        Flat, original and repaired on the rows held out.
     train_seconds : float
     notes : tuple of str
-        What was guessed or left out.
+        What was guessed.
+    left_out : tuple of LeftOut
+        Rows that could not be used.
     test : EvaluationReport, optional
     estimate : FitCost, optional
         What training was expected to take; None for dense rows and on a GPU.
+    test_ways : ThreeWays, optional
+        Flat, original and repaired on the test rows.
     """
 
-    model: str
+    file: str
+    model: str | None
     method: str
     n_rows: int
     n_features: int
     n_leaves: int
     n_nodes: int
     n_nodes_kept: int
-    removed: tuple[Hashable, ...]
+    removed: tuple[Removal, ...]
     C: float
     psi: float | tuple[float, ...] | None
+    features: EncoderChoice | None
     validation_macro_f1: float | None
+    validation: ThreeWays | None
     train_seconds: float
     notes: tuple[str, ...]
+    left_out: tuple[LeftOut, ...] = ()
     test: EvaluationReport | None = None
     estimate: FitCost | None = None
+    test_ways: ThreeWays | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON values; scores are fractions, infinity is None."""
         levels = self.psi if isinstance(self.psi, tuple) else None
         return {
+            "file": self.file,
             "model": self.model,
             "method": self.method,
             "rows": self.n_rows,
+            "rows_left_out": [left_out.to_json() for left_out in self.left_out],
             "features": self.n_features,
+            "feature_choice": None if self.features is None else asdict(self.features),
             "leaves": self.n_leaves,
             "nodes": self.n_nodes,
             "nodes_kept": self.n_nodes_kept,
-            "removed": list(self.removed),
+            "removed": [removal.label for removal in self.removed],
+            "reasons": [removal.to_json() for removal in self.removed],
             "C": self.C,
             "psi": self.psi
             if levels is None
             else [p if math.isfinite(p) else None for p in levels],
             "validation_macro_f1": self.validation_macro_f1,
+            "validation": None if self.validation is None else self.validation.to_json(),
             "train_seconds": self.train_seconds,
             "notes": list(self.notes),
             "test": None if self.test is None else self.test.to_json(),
             "estimate": None if self.estimate is None else self.estimate.to_json(),
+            "test_ways": None if self.test_ways is None else self.test_ways.to_json(),
         }
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A classifier with what it was trained on and what is to be said of it."""
+
+    classifier: TaxonomyClassifier
+    data: Dataset
+    source: Source
+    report: FitReport
 
 
 def fit_file(
@@ -112,7 +157,7 @@ def fit_file(
     Parameters
     ----------
     file : str
-        CSV, TSV, Parquet, svmlight or Clus ARFF.
+        CSV, TSV, Parquet, svmlight or Clus ARFF; or a folder of text files in folders.
     model : str
         The folder to write; an earlier model there is replaced.
     options : FitOptions
@@ -123,9 +168,25 @@ def fit_file(
     announce : callable, optional
         Called with the estimate of what training will take, before it begins.
     """
-    tell = progress or _say_nothing
     options.check()
     check_model_folder(model)
+    trained = train(file, options, test=test, progress=progress, announce=announce)
+    (progress or _say_nothing)("Saving", 0, 0)
+    save_trained(trained, model, options)
+    return replace(trained.report, model=model)
+
+
+def train(
+    file: str,
+    options: FitOptions,
+    *,
+    test: str | None = None,
+    progress: Progress | None = None,
+    announce: Callable[[FitCost], None] | None = None,
+) -> Trained:
+    """Read a file and train on it; parameters as in `fit_file`."""
+    tell = progress or _say_nothing
+    options.check()
     tell("Reading", 0, 0)
     if options.store is None:
         check_reading(file, Source.from_options(options, file))
@@ -139,46 +200,80 @@ def fit_file(
         check_memory(file, estimate, is_stored=options.store is not None)
         if announce is not None:
             announce(estimate)
-    test_data = None if test is None else source.read_labelled(test, data.taxonomy)
+    test_data = None
+    if test is not None:
+        bad_rows = BadRows(strict=options.strict, empty_text=False)
+        test_data = source.read_labelled(test, data.taxonomy, bad_rows)
     classifier = TaxonomyClassifier(
         data.taxonomy,
         flattening=options.method,
         C=options.regularisation,
         encoder=encoder,
+        search=options.search,  # type: ignore[arg-type]
         device=options.device,  # type: ignore[arg-type]
         random_state=options.seed,
     )
-    tell("Preparing", 0, 0)
+    tell("Encoding", 0, 0)
     started = time.perf_counter()
     classifier.fit(data.X, data.y, progress=progress)
     train_seconds = time.perf_counter() - started
     if fitted_encoder is not None:
         classifier.encoder_ = fitted_encoder
-    save_model(
-        classifier,
-        model,
-        notes={"source": source.to_notes(), "rows": data.n_rows},
-        attachments=study_files(
-            classifier, data.X, name=Path(file).name, command=fit_command(file, model, options)
-        ),
+    tell("Judging", 0, 0)
+    report = replace(_report(file, options, classifier, data, train_seconds), estimate=estimate)
+    if test_data is not None:
+        report = replace(
+            report,
+            test=score_rows(classifier, test_data),
+            test_ways=ways_on_test_rows(classifier, data, test_data, progress=progress),
+        )
+    return Trained(classifier, data, source, report)
+
+
+def save_trained(trained: Trained, model: str, options: FitOptions) -> None:
+    """Write the model with notes on its source, options and validation, for reports to read."""
+    report = trained.report.to_json()
+    kept = ("file", "rows", "rows_left_out", "feature_choice", "reasons", "validation", "test_ways")
+    notes = {"source": trained.source.to_notes(), **{name: report[name] for name in kept}}
+    notes["train_seconds"] = trained.report.train_seconds
+    notes["notes"] = report["notes"]
+    notes["options"] = {name: value for name, value in asdict(options).items() if value is not None}
+    file = trained.report.file
+    study = study_files(
+        trained.classifier,
+        trained.data.X,
+        name=Path(file).name,
+        command=fit_command(file, model, options),
     )
+    save_model(trained.classifier, model, notes=notes, attachments=study)
+
+
+def _report(
+    file: str,
+    options: FitOptions,
+    classifier: TaxonomyClassifier,
+    data: Dataset,
+    train_seconds: float,
+) -> FitReport:
     score = classifier.validation_score_
     return FitReport(
-        model=model,
+        file=file,
+        model=None,
         method=options.method,
         n_rows=data.n_rows,
         n_features=int(classifier.n_features_in_),
         n_leaves=data.taxonomy.n_leaves,
         n_nodes=data.taxonomy.n_nodes,
         n_nodes_kept=classifier.taxonomy_.n_nodes,
-        removed=classifier.removed_,
+        removed=tuple(explain_removals(classifier)),
         C=float(classifier.C_),
         psi=classifier.psi_,
+        features=classifier.encoder_choice_,
         validation_macro_f1=None if math.isnan(score) else float(score),
+        validation=ways_on_validation_rows(classifier),
         train_seconds=train_seconds,
         notes=data.notes,
-        test=None if test_data is None else score_rows(classifier, test_data),
-        estimate=estimate,
+        left_out=data.left_out,
     )
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from taxofit import DataError, Taxonomy
-from taxofit.datasets import from_frame, iter_table, read_table
+from taxofit.datasets import BadRows, from_frame, iter_table, read_table
 
 SHOP = (
     "id,title,brand,price,category\n"
@@ -116,7 +116,6 @@ def test_long_fields_are_read(tmp_path):
         (SHOP, {"text": "name"}, "products.csv: no column 'name'; the columns are 'id', 'title'"),
         (SHOP, {"label_path": "kind"}, "products.csv: no column 'kind'"),
         (SHOP, {"text": (), "numeric": "brand"}, "products.csv:2: column 'brand' is not a number"),
-        (SHOP, {"numeric": "price"}, "give either text or numeric"),
         (SHOP, {"levels": ["id"]}, "give either label_path"),
         (SHOP, {"text": ()}, "products.csv: name the columns of features"),
         (SHOP, {"separator": ""}, "separator must not be empty"),
@@ -128,7 +127,11 @@ def test_long_fields_are_read(tmp_path):
         ("", {}, "products.csv: the file is empty"),
         ("\n\n", {}, "products.csv: the file is empty"),
         ("title,category\n", {}, "products.csv: the table has a heading but no rows"),
-        ("title,title,category\na,b,c\n", {}, "products.csv: 2 columns are called 'title'"),
+        (
+            "title,title,category\na,b,c\n",
+            {},
+            "products.csv: no column 'title'; the columns are 'title (1)'",
+        ),
     ],
 )
 def test_malformed_tables_are_named(tmp_path, text, options, message):
@@ -269,3 +272,117 @@ def test_damaged_or_absent_parquet_is_a_data_error(tmp_path):
         read_table(tmp_path / "nowhere.parquet", text="title", label_path="category")
     with pytest.raises(DataError, match="no such file"):
         read_table(tmp_path / "nowhere.csv", text="title", label_path="category")
+
+
+MESSY = (
+    "title,description,category\n"
+    "Steel kettle,big,Home > Kettles\n"
+    ",,Home > Kettles\n"
+    "Guppy,small,\n"
+    "Guppy,small,Pets > Fish\n"
+    "Guppy,small\n"
+    "Mug,,Home >  > Mugs\n"
+    "Guppy,,Pets\n"
+    'Cat "Tom",,Pets > Cats\n'
+    '"Cat" x,,Pets > Cats\n'
+    "Pan,,Home > Pans,,\n"
+)
+
+
+def test_rows_that_cannot_be_used_are_counted_with_their_lines(tmp_path):
+    bad_rows = BadRows()
+    shop = read_table(
+        write(tmp_path, MESSY),
+        text=["title", "description"],
+        label_path="category",
+        internal_labels="drop",
+        bad_rows=bad_rows,
+    )
+    assert shop.y.tolist() == ["Kettles", "Fish", "Cats", "Pans"]
+    assert shop.X.tolist() == ["Steel kettle big", "Guppy small", 'Cat "Tom"', "Pan"]
+    assert {(left.reason, left.n_rows, left.places) for left in shop.left_out} == {
+        ("without text", 1, ("line 3",)),
+        ("without a label", 1, ("line 4",)),
+        ("with too many or too few fields", 1, ("line 6",)),
+        ("with a gap in the path", 1, ("line 7",)),
+        ("labelled with a category that has others below it", 1, ("line 8",)),
+        ("with broken quotes", 1, ("line 10",)),
+    }
+
+
+@pytest.mark.parametrize("line", [3, 4, 6, 7, 8, 10])
+def test_where_they_must_not_be_the_first_is_an_error(tmp_path, line):
+    lines = MESSY.splitlines(keepends=True)
+    file = write(tmp_path, "".join([lines[0], lines[1], lines[4], lines[line - 1]]))
+    with pytest.raises(DataError, match=r"products\.csv:4: "):
+        read_table(
+            file,
+            text=["title", "description"],
+            label_path="category",
+            internal_labels="drop",
+            bad_rows=BadRows(strict=True),
+        )
+
+
+def test_a_table_of_nothing_but_bad_rows_says_why(tmp_path):
+    file = write(tmp_path, "title,category\nmug,\ncup,\n")
+    with pytest.raises(DataError, match=r"no row can be used: 2 rows without a label \(line 2"):
+        read_table(file, text="title", label_path="category", bad_rows=BadRows())
+
+
+def test_labels_that_the_hierarchy_lacks_are_left_out(tmp_path):
+    file = write(tmp_path, "title,category\nmug,Home > Mugs\ncup,Home > Cups\nfish,Pets > Fish\n")
+    taxonomy = Taxonomy.from_paths([("Home", "Mugs"), ("Pets", "Fish")])
+    bad_rows = BadRows()
+    shop = read_table(
+        file, text="title", label_path="category", taxonomy=taxonomy, bad_rows=bad_rows
+    )
+    assert shop.y.tolist() == ["Mugs", "Fish"]
+    assert str(bad_rows.left_out[0]) == "1 row with a label that the hierarchy lacks (line 3)"
+
+
+def test_columns_of_several_kinds_keep_their_missing_numbers_but_not_other_words(tmp_path):
+    file = write(tmp_path, "title;cm;brand;kind\nmug;9,5;Acme;A\ncup;;;B\npan;wide;Acme;A\n")
+    bad_rows = BadRows()
+    shop = read_table(
+        file, text="title", numeric="cm", category="brand", label_path="kind", bad_rows=bad_rows
+    )
+    assert shop.X.tolist() == [["mug", "9,5", "Acme"], ["cup", "", ""]]
+    assert str(bad_rows.left_out[0]) == "1 row where 'cm' is not a number (line 4)"
+
+
+@pytest.mark.parametrize(
+    ("content", "titles"),
+    [
+        ("sep=;\ntitle;category\nkettle, steel;A\nmug;B\n", ["kettle, steel", "mug"]),
+        (" title ;category;\nkettle;A;\nmug;B;\n", ["kettle", "mug"]),
+        ('title|category\n"a|b";A\nc|B\n', ["c"]),
+        ('title\tcategory\n"two\nlines"\tA\nmug\tB\n', ["two\nlines", "mug"]),
+    ],
+)
+def test_oddities_of_delimited_files_are_understood(tmp_path, content, titles):
+    shop = read_table(
+        write(tmp_path, content), text="title", label_path="category", bad_rows=BadRows()
+    )
+    assert shop.X.tolist() == titles
+
+
+@pytest.mark.parametrize(
+    ("encoding", "title", "found"),
+    [
+        ("cp1252", "Kürbis – 5 €", "cp1252"),
+        ("utf-16-le", "Kürbis", "utf-16-le"),
+        ("utf-16-be", "Kürbis", "utf-16-be"),
+    ],
+)
+def test_encodings_without_a_mark_are_found_out_and_said(tmp_path, encoding, title, found):
+    file = write(tmp_path, f"title,category\n{title},A > B\nx,A > C\n", encoding=encoding)
+    shop = read_table(file, text="title", label_path="category")
+    assert shop.X[0] == title
+    assert f"is read as {found}" in shop.notes[0]
+
+
+def test_a_byte_that_cp1252_lacks_is_read_as_latin_1(tmp_path):
+    file = tmp_path / "products.csv"
+    file.write_bytes(b"title,category\nK\xfcrbis\x81,A > B\nx,A > C\n")
+    assert read_table(file, text="title", label_path="category").X[0] == "Kürbis\x81"
