@@ -14,12 +14,12 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from taxofit.bank.columns import ColumnStore
 from taxofit.bank.evidence import gather_evidence
 from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.rows import Rows
 from taxofit.bank.solver import SolverSettings
 from taxofit.bank.split import split_rows
+from taxofit.bank.warm_starts import WarmStarts
 from taxofit.datasets.features import TextEncoder
 from taxofit.errors import DataError, TaxonomyError
 from taxofit.flattening import Case, KeepAll
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from taxofit.bank.solver import BlockSolution
     from taxofit.flattening import Flattening
     from taxofit.taxonomy import Taxonomy
 
@@ -51,9 +50,6 @@ if TYPE_CHECKING:
 __all__ = ["TaxonomyClassifier"]
 
 PRUNED_SHARE = 0.02
-# Starts for the refit need not be exact: of long weight vectors only the larger entries are kept.
-WARM_SHARE = 0.3
-MAX_KEPT_WHOLE = 2048
 
 
 class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -198,7 +194,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             n_threads=self.n_jobs,
             device=self.device,
         )
-        warm = _WarmStarts(taxonomy.n_nodes)
+        warm = WarmStarts(taxonomy.n_nodes)
         selection, validation = self._select(bank, warm, progress)
         self.validation_ = (
             None if validation is None else replace(validation, rows=used[validation.rows])
@@ -238,7 +234,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"prune must be 'auto' or 'none', but is {self.prune!r}")
 
     def _select(
-        self, bank: NodeBank, warm: _WarmStarts, progress: Progress | None
+        self, bank: NodeBank, warm: WarmStarts, progress: Progress | None
     ) -> tuple[Selection, Validation | None]:
         """Return C and what to remove, from validation rows where they are needed."""
         strategy = flattening_named(self.flattening)
@@ -261,7 +257,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             rows.take(held_out),
             bank.row_leaf[held_out],
             C_GRID if self.C == "auto" else [float(self.C)],
-            also=warm.keep,
+            also=warm.harvest,
             progress=_stage(progress, "Validating nodes"),
         )
         selector = Selector(smaller, evidence)
@@ -334,28 +330,6 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-class _WarmStarts:
-    """Pruned weights of the validation banks, by C, from which the refit starts."""
-
-    def __init__(self, n_nodes: int) -> None:
-        self._n_nodes = n_nodes
-        self._stores: dict[float, ColumnStore] = {}
-
-    def keep(self, nodes: IntArray, C: float, solution: BlockSolution) -> None:
-        """Take a solved block; a Consumer."""
-        weights = solution.weights
-        share = WARM_SHARE if weights.shape[0] > MAX_KEPT_WHOLE else 0.0
-        store = self._stores.setdefault(C, ColumnStore((weights.shape[0], self._n_nodes), share))
-        store.put(nodes, weights)
-
-    def at(self, C: float) -> Callable[[IntArray], NDArray[Any]] | None:
-        """Return what gives the weights of nodes at this C; None where there are none."""
-        if C not in self._stores:
-            return None
-        columns = self._stores[C].to_csc()
-        return lambda nodes: columns[:, nodes].toarray()
 
 
 def _new_encoder(encoder: Any) -> Any:
