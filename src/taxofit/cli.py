@@ -9,7 +9,7 @@ import typer
 
 from taxofit import terminal
 from taxofit._version import __version__
-from taxofit.errors import TaxofitError
+from taxofit.errors import Interrupted, TaxofitError
 from taxofit.workflow.options import (
     DEVICES,
     FEATURES,
@@ -29,6 +29,7 @@ BAD_INPUT, INTERRUPTED = 2, 130
 DEFAULTS = FitOptions()
 DEMO_FOLDER = "taxofit-demo"
 COLUMNS, READING, TRAINING = "Columns of a table", "Reading", "Training"
+RUNNING = "Long runs"
 
 app = typer.Typer(
     name="taxofit",
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = app(args=arguments, prog_name="taxofit", standalone_mode=False)
     except TaxofitError as error:
         terminal.show_error(error)
-        return BAD_INPUT
+        return INTERRUPTED if isinstance(error, Interrupted) else BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except OSError as error:
@@ -250,6 +251,30 @@ def fit(
             help="Which rows are held out to choose C and nodes.",
         ),
     ] = DEFAULTS.seed,
+    work_dir: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=RUNNING,
+            metavar="DIR",
+            help="Keep what is solved here: a run that was stopped goes on when started again.",
+        ),
+    ] = DEFAULTS.work_dir,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=RUNNING,
+            metavar="ADDRESS",
+            help="Train on a dask cluster: its scheduler, as tcp://10.0.0.1:8786.",
+        ),
+    ] = DEFAULTS.dask,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            rich_help_panel=RUNNING,
+            metavar="NUMBER",
+            help="Train in processes of this machine; threads by default.",
+        ),
+    ] = DEFAULTS.workers,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -273,6 +298,9 @@ def fit(
         features=features,
         device=device,
         seed=seed,
+        work_dir=work_dir,
+        dask=dask,
+        workers=workers,
     )
     options.check()
     with terminal.progress_bars(is_shown=not (as_json or quiet)) as progress:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from threading import Lock
@@ -20,7 +20,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from taxofit.bank.block_solver import solver_for
-from taxofit.bank.block_work import BlockTask, BlockWork, chains_of
+from taxofit.bank.block_work import (
+    BlockTask,
+    BlockWork,
+    chains_of,
+    pack_blocks,
+    unpack_blocks,
+)
+from taxofit.bank.distribution import solve_on_workers, workers_backend
 from taxofit.bank.kernels import find_device
 from taxofit.bank.rows import LeafRanges
 from taxofit.bank.solver import SolverSettings
@@ -31,10 +38,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from taxofit.bank.block_solver import BlockSolver
     from taxofit.bank.block_work import SolvedBlock
     from taxofit.bank.harvest import Harvest
     from taxofit.bank.kernels import Device
     from taxofit.bank.rows import Rows
+    from taxofit.bank.work_dir import WorkDir
     from taxofit.taxonomy import Taxonomy
 
     IntArray = NDArray[np.int32]
@@ -85,6 +94,59 @@ class _Plan:
         block = self.block
         start = None if self.start is None else self.start(block.solved)
         return BlockTask(block.solved, block.nodes, block.column, self.Cs, start)
+
+
+class _Results:
+    """What tasks give: solved, or found in the work folder."""
+
+    def __init__(self, work: BlockWork, work_dir: WorkDir | None) -> None:
+        self.work, self._work_dir = work, work_dir
+
+    @property
+    def are_kept(self) -> bool:
+        return self._work_dir is not None
+
+    def find(self, task: BlockTask) -> list[SolvedBlock] | None:
+        if self._work_dir is None:
+            return None
+        kept = self._work_dir.find(self.work.key_of(task))
+        return None if kept is None else unpack_blocks(task, kept)
+
+    def keep(self, task: BlockTask, solved: Sequence[SolvedBlock]) -> None:
+        if self._work_dir is not None:
+            self._work_dir.put(self.work.key_of(task), pack_blocks(solved))
+
+    def found_or_made(
+        self, task: BlockTask, solver: BlockSolver, stop: StopFlag
+    ) -> Iterator[SolvedBlock]:
+        """Yield a task's results one C after the other; what had to be solved is then kept."""
+        if not self.are_kept:
+            yield from self.work.solve(task, solver, stop)
+            return
+        solved = self.find(task)
+        if solved is None:
+            solved = list(self.work.solve(task, solver, stop))
+            self.keep(task, solved)
+        yield from solved
+
+
+def _solve_on_workers(
+    results: _Results, plans: Sequence[_Plan], ledger: _Ledger, backend: Any
+) -> None:
+    """Have the workers of a joblib backend solve what is not yet in the work folder."""
+    missing = {number: plan.task for number, plan in enumerate(plans)}
+    for number, make in list(missing.items()) if results.are_kept else ():
+        task = make()
+        if (solved := results.find(task)) is not None:
+            del missing[number]
+            for block in solved:
+                ledger.enter(task, block)
+    with closing(solve_on_workers(results.work, missing, backend)) as arriving:
+        for number, solved in arriving:
+            task = plans[number].task()
+            results.keep(task, solved)
+            for block in solved:
+                ledger.enter(task, block)
 
 
 @contextmanager
@@ -140,6 +202,14 @@ class NodeBank:
         depend on it.
     device : {"cpu", "cuda", "auto"}
         Where to solve; see :func:`~taxofit.bank.kernels.find_device`.
+    work_dir : WorkDir, optional
+        Keeps what is picked from solved blocks, and gives it back to a run that is started again.
+
+    Notes
+    -----
+    Within ``joblib.parallel_config`` with a backend of processes or machines, blocks are solved
+    there. Neither threads nor workers nor a work folder change a bit of the result, as long as all
+    workers have the same kind of processor.
     """
 
     def __init__(
@@ -151,6 +221,7 @@ class NodeBank:
         settings: SolverSettings | None = None,
         n_threads: int | None = None,
         device: Device = "cpu",
+        work_dir: WorkDir | None = None,
     ) -> None:
         self.rows = rows
         self.taxonomy = taxonomy
@@ -158,6 +229,7 @@ class NodeBank:
         self.settings = SolverSettings() if settings is None else settings
         self.device = find_device(device)  # here: other machines might find another
         self._solver = solver_for(rows, self.settings, self.device)
+        self.work_dir = work_dir
         self.n_threads = (n_threads or os.cpu_count() or 1) if self._solver.is_threaded else 1
 
     def take(self, rows: NDArray[np.integer[Any]]) -> NodeBank:
@@ -169,6 +241,7 @@ class NodeBank:
             settings=self.settings,
             n_threads=self.n_threads,
             device=self.device,
+            work_dir=self.work_dir,
         )
 
     def solve(
@@ -214,13 +287,18 @@ class NodeBank:
             for chain in chains
             for block in blocks
         ]
-        self._solve_in_threads(work, plans, ledger)
+        results = _Results(work, self.work_dir)
+        backend = workers_backend()
+        if backend is None:
+            self._solve_in_threads(results, plans, ledger)
+        else:
+            _solve_on_workers(results, plans, ledger, backend)
         report = ledger.report()
         if report.unconverged:
             self._warn(report.unconverged)
         return report
 
-    def _solve_in_threads(self, work: BlockWork, plans: Sequence[_Plan], ledger: _Ledger) -> None:
+    def _solve_in_threads(self, results: _Results, plans: Sequence[_Plan], ledger: _Ledger) -> None:
         """Solve blocks side by side; an error or Ctrl-C stops all of them."""
         stop = StopFlag()
 
@@ -228,7 +306,7 @@ class NodeBank:
             with _setting(stop), suppress(Stopped):
                 stop.check()
                 task = plan.task()
-                for block in work.solve(task, self._solver, stop):
+                for block in results.found_or_made(task, self._solver, stop):
                     ledger.enter(task, block)
 
         with ThreadPoolExecutor(self.n_threads) as pool, _setting(stop):

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 import os
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from taxofit.bank.work_dir import WorkDir
 from taxofit.classifier import TaxonomyClassifier
 from taxofit.datasets import ColumnScaler, CountEncoder
-from taxofit.errors import DataError, ModelError, TaxofitError
+from taxofit.errors import DataError, Interrupted, ModelError, TaxofitError
 from taxofit.model_store import read_manifest, save_model
 from taxofit.workflow.applying import score_rows
 from taxofit.workflow.sources import read_for_fit
+from taxofit.workflow.workers import spread_over
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Iterator
 
     from taxofit.workflow.applying import EvaluationReport
     from taxofit.workflow.options import FitOptions
@@ -117,6 +120,7 @@ def fit_file(
     tell = progress or _say_nothing
     options.check()
     check_model_folder(model)
+    work_dir = None if options.work_dir is None else WorkDir(options.work_dir)
     tell("Reading", 0, 0)
     data, source = read_for_fit(file, options)
     test_data = None if test is None else source.read_labelled(test, data.taxonomy)
@@ -127,10 +131,12 @@ def fit_file(
         encoder=_encoder(options, source),
         device=options.device,  # type: ignore[arg-type]
         random_state=options.seed,
+        work_dir=options.work_dir,
     )
     tell("Preparing", 0, 0)
     started = time.perf_counter()
-    classifier.fit(data.X, data.y, progress=progress)
+    with spread_over(dask=options.dask, n_workers=options.workers), _saying_how_to_resume(work_dir):
+        classifier.fit(data.X, data.y, progress=progress)
     train_seconds = time.perf_counter() - started
     save_model(classifier, model, notes={"source": source.to_notes(), "rows": data.n_rows})
     score = classifier.validation_score_
@@ -147,7 +153,7 @@ def fit_file(
         psi=classifier.psi_,
         validation_macro_f1=None if math.isnan(score) else float(score),
         train_seconds=train_seconds,
-        notes=data.notes,
+        notes=data.notes + _work_dir_notes(work_dir),
         test=None if test_data is None else score_rows(classifier, test_data),
     )
 
@@ -182,6 +188,29 @@ def check_can_be_made(folder: Path) -> None:
         raise DataError(f"{folder} cannot be made: {above} is a file")
     if not os.access(above, os.W_OK):
         raise DataError(f"{folder} cannot be made: {above} may not be written to")
+
+
+@contextmanager
+def _saying_how_to_resume(work_dir: WorkDir | None) -> Iterator[None]:
+    """Give Ctrl-C a message that says what is kept and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if work_dir is None:
+            hint = "nothing is kept; with --work-dir DIR a run can be stopped and go on later"
+        else:
+            size = work_dir.measure()
+            hint = (
+                f"{work_dir.folder} keeps what is solved ({size}); run the same command again to "
+                f"go on"
+            )
+        raise Interrupted(f"interrupted; {hint}") from None
+
+
+def _work_dir_notes(work_dir: WorkDir | None) -> tuple[str, ...]:
+    if work_dir is None:
+        return ()
+    return (f"{work_dir.folder} holds {work_dir.measure()}; remove it when no run needs it",)
 
 
 def _encoder(options: FitOptions, source: Source) -> str | CountEncoder | ColumnScaler | None:

@@ -1,0 +1,218 @@
+"""Blocks as joblib tasks: over processes and machines, through whatever backend is active.
+
+    with joblib.parallel_config(backend="dask"):
+        classifier.fit(X, y)
+
+What the blocks of a bank have in common (rows above all) goes to every worker once, as a
+:class:`Parcel`; a task then carries node numbers, and comes back as what was picked from its
+solution. How a parcel travels is up to the backend: dask scatters it, Ray keeps it in its object
+store, joblib's own processes map it into memory.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections import OrderedDict
+from concurrent.futures import BrokenExecutor
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import joblib
+import numpy as np
+from joblib.parallel import get_active_backend
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from taxofit.bank.block_solver import solver_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from taxofit.bank.block_solver import BlockSolver
+    from taxofit.bank.block_work import BlockTask, BlockWork, SolvedBlock
+
+    Solved = tuple[int, list[SolvedBlock]]
+
+__all__ = ["Parcel", "opened_parcels", "solve_on_workers", "workers_backend"]
+
+MAX_OPEN = 2  # parcels of which a worker keeps the rows and the solver
+N_ATTEMPTS = (
+    3  # at a task whose worker was lost in a way that the backend does not make good itself
+)
+TASKS_PER_WAVE = 4  # for each worker, where a backend returns nothing before all is done
+
+
+class Parcel:
+    """The common part of tasks, as bytes.
+
+    Parameters
+    ----------
+    work : BlockWork
+
+    Attributes
+    ----------
+    key : str
+        Of the content: a worker opens a parcel once, however many tasks name it.
+    payload : ndarray of uint8
+        An array, because that is what backends know to scatter or to map into memory.
+    n_blas_threads : int
+        At home. Sums of dense rows depend on it, so workers take the same number.
+    """
+
+    def __init__(self, work: BlockWork) -> None:
+        self.key = work.key
+        self.payload: NDArray[np.uint8] = np.frombuffer(
+            pickle.dumps(work, protocol=5), dtype=np.uint8
+        )
+        self.n_blas_threads = max(
+            (pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"),
+            default=1,
+        )
+
+    def opened(self) -> Parcel:
+        """Return the parcel itself, wherever it has travelled to."""
+        return self
+
+
+class _RayParcel(NamedTuple):
+    """A parcel in Ray's object store: every machine fetches it once."""
+
+    key: str
+    reference: Any
+
+    def opened(self) -> Parcel:
+        import ray
+
+        return ray.get(self.reference)
+
+
+class _Bench(NamedTuple):
+    """What a worker has at hand for the tasks of a parcel."""
+
+    work: BlockWork
+    solver: BlockSolver
+    lock: Lock  # a solver that threads by itself does one block at a time
+    n_blas_threads: int
+
+
+_benches: OrderedDict[str, _Bench] = OrderedDict()
+_opening = Lock()
+_opened_keys: list[str] = []
+
+
+def workers_backend() -> Any | None:
+    """Return the joblib backend that is set, if its workers do not share this process's memory.
+
+    Where none is set, or one of threads, blocks are solved in threads of our own.
+
+    Examples
+    --------
+    >>> workers_backend() is None
+    True
+    >>> with joblib.parallel_config(backend="loky", n_jobs=2):
+    ...     type(workers_backend()).__name__
+    'LokyBackend'
+    """
+    backend, _ = get_active_backend(prefer="threads")
+    return None if getattr(backend, "supports_sharedmem", False) else backend
+
+
+def solve_on_workers(
+    work: BlockWork, tasks: Mapping[int, Callable[[], BlockTask]], backend: Any
+) -> Generator[Solved]:
+    """Yield the number of every task and what came of it, as they come in.
+
+    Parameters
+    ----------
+    work : BlockWork
+    tasks : mapping of int to callable
+        What makes each task; called when its turn has come, so that starts are not all made at
+        once.
+    backend : joblib backend
+        From :func:`workers_backend`.
+    """
+    waiting = dict(tasks)
+    for attempt in itertools.count(1):
+        try:
+            for number, solved in _dispatch(Parcel(work), waiting, backend):
+                del waiting[number]
+                yield number, solved
+        except Exception as error:
+            if attempt == N_ATTEMPTS or not _is_lost_worker(error):
+                raise
+        if not waiting:
+            return
+
+
+def _dispatch(
+    parcel: Parcel, tasks: Mapping[int, Callable[[], BlockTask]], backend: Any
+) -> Iterator[Solved]:
+    backend, parcel = _delivered(parcel, backend)
+    calls = (joblib.delayed(_solve_in_worker)(parcel, n, make()) for n, make in list(tasks.items()))
+    if backend.supports_return_generator:
+        yield from joblib.Parallel(backend=backend, batch_size=1, return_as="generator_unordered")(
+            calls
+        )
+        return
+    size = TASKS_PER_WAVE * joblib.effective_n_jobs(-1)
+    while wave := list(itertools.islice(calls, size)):
+        yield from joblib.Parallel(backend=backend, batch_size=1)(wave)
+
+
+def _delivered(parcel: Parcel, backend: Any) -> tuple[Any, Any]:
+    """Return a backend and what stands for the parcel in its tasks."""
+    home = type(backend).__module__.partition(".")[0]
+    if home == "joblib" and type(backend).__name__ == "DaskDistributedBackend":
+        scattering = type(backend)(
+            client=backend.client,
+            scatter=[parcel],  # to all workers: one of them may be lost
+            wait_for_workers_timeout=backend.wait_for_workers_timeout,
+            **backend.submit_kwargs,
+        )
+        return scattering, parcel
+    if home == "ray":
+        import ray
+
+        return backend, _RayParcel(parcel.key, ray.put(parcel))
+    return backend, parcel
+
+
+def _solve_in_worker(parcel: Parcel | _RayParcel, number: int, task: BlockTask) -> Solved:
+    bench = _bench_of(parcel)
+    if bench.solver.is_threaded:
+        return number, list(bench.work.solve(task, bench.solver))
+    with bench.lock, threadpool_limits(bench.n_blas_threads, user_api="blas"):
+        return number, list(bench.work.solve(task, bench.solver))
+
+
+def _bench_of(parcel: Parcel | _RayParcel) -> _Bench:
+    """Return rows and solver for a parcel, made by the first task that asks."""
+    with _opening:
+        if parcel.key not in _benches:
+            opened = parcel.opened()
+            work = pickle.loads(opened.payload.data)  # noqa: S301  (from home, as all of a task is)
+            solver = solver_for(work.rows, work.settings, work.device)
+            _benches[parcel.key] = _Bench(work, solver, Lock(), opened.n_blas_threads)
+            _opened_keys.append(parcel.key)
+        _benches.move_to_end(parcel.key)
+        while len(_benches) > MAX_OPEN:
+            _benches.popitem(last=False)
+        return _benches[parcel.key]
+
+
+def opened_parcels() -> tuple[str, ...]:
+    """Return the keys of the parcels that this process has opened, in order.
+
+    Examples
+    --------
+    >>> opened_parcels()
+    ()
+    """
+    return tuple(_opened_keys)
+
+
+def _is_lost_worker(error: Exception) -> bool:
+    """Return whether an error says that a worker, or what was on it, has gone."""
+    return isinstance(error, BrokenExecutor)
