@@ -20,6 +20,7 @@ from taxofit.bank.rows import Rows
 from taxofit.bank.solver import SolverSettings
 from taxofit.bank.split import split_rows
 from taxofit.bank.warm_starts import WarmStarts
+from taxofit.bank.work_dir import WorkDir
 from taxofit.datasets.features import TextEncoder
 from taxofit.errors import DataError, TaxonomyError
 from taxofit.flattening import Case, KeepAll
@@ -90,6 +91,10 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         else the CPU. Prediction is on the CPU.
     random_state : int or RandomState, default 0
         Which rows are held out for validation, where any are needed.
+    work_dir : path, optional
+        A folder that keeps what is solved. A fit that was killed or interrupted goes on from there
+        when the same fit is started again, and ends with the identical model. Not saved with the
+        model. See docs/clusters.md, also for fits that spread over machines.
 
     Attributes
     ----------
@@ -144,6 +149,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_jobs: int | None = None,
         device: Literal["auto", "cpu", "cuda"] = "auto",
         random_state: int | np.random.RandomState | None = 0,
+        work_dir: str | Path | None = None,
     ) -> None:
         self.taxonomy = taxonomy
         self.flattening = flattening
@@ -156,6 +162,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.device = device
         self.random_state = random_state
+        self.work_dir = work_dir
 
     # ------------------------------------------------------------------ fitting
 
@@ -193,6 +200,7 @@ class TaxonomyClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             settings=SolverSettings(tol=self.tol, max_iter=self.max_iter),
             n_threads=self.n_jobs,
             device=self.device,
+            work_dir=None if self.work_dir is None else WorkDir(self.work_dir),
         )
         warm = WarmStarts(taxonomy.n_nodes)
         selection, validation = self._select(bank, warm, progress)
