@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections import OrderedDict
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, CancelledError
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,9 +38,12 @@ if TYPE_CHECKING:
 __all__ = ["Parcel", "opened_parcels", "solve_on_workers", "workers_backend"]
 
 MAX_OPEN = 2  # parcels of which a worker keeps the rows and the solver
-N_ATTEMPTS = (
-    3  # at a task whose worker was lost in a way that the backend does not make good itself
-)
+# Dask and Ray give the task of a lost worker to another. What they cannot make good is the loss of
+# the last copy of the rows, and joblib's own processes make good nothing: then we start over with
+# the tasks that are left.
+LOST_WORKER = (BrokenExecutor, CancelledError)
+N_ATTEMPTS = 3
+RESTART_SECONDS = 120
 TASKS_PER_WAVE = 4  # for each worker, where a backend returns nothing before all is done
 
 
@@ -140,8 +143,9 @@ def solve_on_workers(
                 del waiting[number]
                 yield number, solved
         except Exception as error:
-            if attempt == N_ATTEMPTS or not _is_lost_worker(error):
+            if attempt == N_ATTEMPTS or not isinstance(error, LOST_WORKER):
                 raise
+            _wait_for_workers(backend)
         if not waiting:
             return
 
@@ -149,22 +153,27 @@ def solve_on_workers(
 def _dispatch(
     parcel: Parcel, tasks: Mapping[int, Callable[[], BlockTask]], backend: Any
 ) -> Iterator[Solved]:
+    """Yield results as they come, or wave by wave where the backend holds them back."""
     backend, parcel = _delivered(parcel, backend)
     calls = (joblib.delayed(_solve_in_worker)(parcel, n, make()) for n, make in list(tasks.items()))
-    if backend.supports_return_generator:
-        yield from joblib.Parallel(backend=backend, batch_size=1, return_as="generator_unordered")(
-            calls
-        )
-        return
-    size = TASKS_PER_WAVE * joblib.effective_n_jobs(-1)
-    while wave := list(itertools.islice(calls, size)):
-        yield from joblib.Parallel(backend=backend, batch_size=1)(wave)
+    try:
+        if backend.supports_return_generator:
+            parallel = joblib.Parallel(
+                backend=backend, batch_size=1, return_as="generator_unordered"
+            )
+            yield from parallel(calls)
+            return
+        size = TASKS_PER_WAVE * joblib.effective_n_jobs(-1)
+        while wave := list(itertools.islice(calls, size)):
+            yield from joblib.Parallel(backend=backend, batch_size=1)(wave)
+    finally:
+        if _is_dask(backend):
+            backend.data_futures.clear()  # or the cluster keeps the rows until we are collected
 
 
 def _delivered(parcel: Parcel, backend: Any) -> tuple[Any, Any]:
     """Return a backend and what stands for the parcel in its tasks."""
-    home = type(backend).__module__.partition(".")[0]
-    if home == "joblib" and type(backend).__name__ == "DaskDistributedBackend":
+    if _is_dask(backend):
         scattering = type(backend)(
             client=backend.client,
             scatter=[parcel],  # to all workers: one of them may be lost
@@ -172,7 +181,7 @@ def _delivered(parcel: Parcel, backend: Any) -> tuple[Any, Any]:
             **backend.submit_kwargs,
         )
         return scattering, parcel
-    if home == "ray":
+    if type(backend).__module__.startswith("ray."):
         import ray
 
         return backend, _RayParcel(parcel.key, ray.put(parcel))
@@ -213,6 +222,11 @@ def opened_parcels() -> tuple[str, ...]:
     return tuple(_opened_keys)
 
 
-def _is_lost_worker(error: Exception) -> bool:
-    """Return whether an error says that a worker, or what was on it, has gone."""
-    return isinstance(error, BrokenExecutor)
+def _wait_for_workers(backend: Any) -> None:
+    """Give a cluster that has lost all its workers time to start another."""
+    if _is_dask(backend):
+        backend.client.wait_for_workers(1, timeout=RESTART_SECONDS)
+
+
+def _is_dask(backend: Any) -> bool:
+    return type(backend).__name__ == "DaskDistributedBackend"
