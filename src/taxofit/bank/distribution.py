@@ -6,7 +6,7 @@
 What the blocks of a bank have in common (rows above all) goes to every worker once, as a
 :class:`Parcel`; a task then carries node numbers, and comes back as what was picked from its
 solution. How a parcel travels is up to the backend: dask scatters it, Ray keeps it in its object
-store, joblib's own processes map it into memory.
+store, Spark broadcasts it, joblib's own processes map it into memory.
 """
 
 from __future__ import annotations
@@ -91,6 +91,19 @@ class _RayParcel(NamedTuple):
         return ray.get(self.reference)
 
 
+class _SparkParcel(NamedTuple):
+    """A parcel that Spark has broadcast: every executor fetches it once."""
+
+    key: str
+    broadcast: Any
+
+    def opened(self) -> Parcel:
+        return self.broadcast.value
+
+
+AnyParcel = Parcel | _RayParcel | _SparkParcel
+
+
 class _Bench(NamedTuple):
     """What a worker has at hand for the tasks of a parcel."""
 
@@ -154,8 +167,10 @@ def _dispatch(
     parcel: Parcel, tasks: Mapping[int, Callable[[], BlockTask]], backend: Any
 ) -> Iterator[Solved]:
     """Yield results as they come, or wave by wave where the backend holds them back."""
-    backend, parcel = _delivered(parcel, backend)
-    calls = (joblib.delayed(_solve_in_worker)(parcel, n, make()) for n, make in list(tasks.items()))
+    backend, carried = _delivered(parcel, backend)
+    calls = (
+        joblib.delayed(_solve_in_worker)(carried, n, make()) for n, make in list(tasks.items())
+    )
     try:
         if backend.supports_return_generator:
             parallel = joblib.Parallel(
@@ -171,7 +186,7 @@ def _dispatch(
             backend.data_futures.clear()  # or the cluster keeps the rows until we are collected
 
 
-def _delivered(parcel: Parcel, backend: Any) -> tuple[Any, Any]:
+def _delivered(parcel: Parcel, backend: Any) -> tuple[Any, AnyParcel]:
     """Return a backend and what stands for the parcel in its tasks."""
     if _is_dask(backend):
         scattering = type(backend)(
@@ -185,10 +200,15 @@ def _delivered(parcel: Parcel, backend: Any) -> tuple[Any, Any]:
         import ray
 
         return backend, _RayParcel(parcel.key, ray.put(parcel))
+    if type(backend).__module__.startswith("joblibspark."):
+        from pyspark.sql import SparkSession
+
+        context = SparkSession.builder.getOrCreate().sparkContext
+        return backend, _SparkParcel(parcel.key, context.broadcast(parcel))
     return backend, parcel
 
 
-def _solve_in_worker(parcel: Parcel | _RayParcel, number: int, task: BlockTask) -> Solved:
+def _solve_in_worker(parcel: AnyParcel, number: int, task: BlockTask) -> Solved:
     bench = _bench_of(parcel)
     if bench.solver.is_threaded:
         return number, list(bench.work.solve(task, bench.solver))
@@ -196,7 +216,7 @@ def _solve_in_worker(parcel: Parcel | _RayParcel, number: int, task: BlockTask) 
         return number, list(bench.work.solve(task, bench.solver))
 
 
-def _bench_of(parcel: Parcel | _RayParcel) -> _Bench:
+def _bench_of(parcel: AnyParcel) -> _Bench:
     """Return rows and solver for a parcel, made by the first task that asks."""
     with _opening:
         if parcel.key not in _benches:
