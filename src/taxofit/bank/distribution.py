@@ -15,8 +15,11 @@ import itertools
 import pickle
 from collections import OrderedDict
 from concurrent.futures import BrokenExecutor, CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
 
 import joblib
 import numpy as np
@@ -41,9 +44,10 @@ MAX_OPEN = 2  # parcels of which a worker keeps the rows and the solver
 # Dask and Ray give the task of a lost worker to another. What they cannot make good is the loss of
 # the last copy of the rows, and joblib's own processes make good nothing: then we start over with
 # the tasks that are left.
-LOST_WORKER = (BrokenExecutor, CancelledError)
+LOST_WORKER = (BrokenExecutor, CancelledError, TimeoutError)
 N_ATTEMPTS = 3
 RESTART_SECONDS = 120
+FETCH_SECONDS = 120
 TASKS_PER_WAVE = 4  # for each worker, where a backend returns nothing before all is done
 
 
@@ -79,7 +83,32 @@ class Parcel:
         return self
 
 
-class _RayParcel(NamedTuple):
+@dataclass(frozen=True)
+class _DaskParcel:
+    """A parcel scattered to one worker, from which each of the others fetches it once.
+
+    Were it an argument that dask knows of, dask would put it in place before every task, and fetch
+    it again whenever its memory manager had found one copy too many.
+    """
+
+    key: str
+    name: str  # under which it is published on the cluster
+
+    def opened(self) -> Parcel:
+        from distributed import get_client, get_worker
+
+        client: Any = get_client()
+        here: Any = get_worker().data
+        future = client.get_dataset(self.name)
+        if future.key in here:
+            return here[future.key]
+        if not any(client.who_has([future]).values()):
+            raise CancelledError(f"{self.name} was lost with the worker that had it")
+        return future.result(timeout=FETCH_SECONDS)
+
+
+@dataclass(frozen=True)
+class _RayParcel:
     """A parcel in Ray's object store: every machine fetches it once."""
 
     key: str
@@ -91,7 +120,8 @@ class _RayParcel(NamedTuple):
         return ray.get(self.reference)
 
 
-class _SparkParcel(NamedTuple):
+@dataclass(frozen=True)
+class _SparkParcel:
     """A parcel that Spark has broadcast: every executor fetches it once."""
 
     key: str
@@ -101,7 +131,7 @@ class _SparkParcel(NamedTuple):
         return self.broadcast.value
 
 
-AnyParcel = Parcel | _RayParcel | _SparkParcel
+AnyParcel = Parcel | _DaskParcel | _RayParcel | _SparkParcel
 
 
 class _Bench(NamedTuple):
@@ -151,6 +181,8 @@ def solve_on_workers(
     """
     waiting = dict(tasks)
     for attempt in itertools.count(1):
+        if not waiting:
+            return
         try:
             for number, solved in _dispatch(Parcel(work), waiting, backend):
                 del waiting[number]
@@ -159,53 +191,46 @@ def solve_on_workers(
             if attempt == N_ATTEMPTS or not isinstance(error, LOST_WORKER):
                 raise
             _wait_for_workers(backend)
-        if not waiting:
-            return
 
 
 def _dispatch(
     parcel: Parcel, tasks: Mapping[int, Callable[[], BlockTask]], backend: Any
 ) -> Iterator[Solved]:
     """Yield results as they come, or wave by wave where the backend holds them back."""
-    backend, carried = _delivered(parcel, backend)
-    calls = (
-        joblib.delayed(_solve_in_worker)(carried, n, make()) for n, make in list(tasks.items())
-    )
-    try:
+    with _carried(parcel, backend) as carried:
+        calls = (
+            joblib.delayed(_solve_in_worker)(carried, number, make())
+            for number, make in list(tasks.items())
+        )
         if backend.supports_return_generator:
-            parallel = joblib.Parallel(
-                backend=backend, batch_size=1, return_as="generator_unordered"
-            )
-            yield from parallel(calls)
+            yield from joblib.Parallel(batch_size=1, return_as="generator_unordered")(calls)
             return
         size = TASKS_PER_WAVE * joblib.effective_n_jobs(-1)
         while wave := list(itertools.islice(calls, size)):
-            yield from joblib.Parallel(backend=backend, batch_size=1)(wave)
-    finally:
-        if _is_dask(backend):
-            backend.data_futures.clear()  # or the cluster keeps the rows until we are collected
+            yield from joblib.Parallel(batch_size=1)(wave)
 
 
-def _delivered(parcel: Parcel, backend: Any) -> tuple[Any, AnyParcel]:
-    """Return a backend and what stands for the parcel in its tasks."""
+@contextmanager
+def _carried(parcel: Parcel, backend: Any) -> Iterator[AnyParcel]:
+    """Yield what stands for the parcel in the tasks of a backend."""
     if _is_dask(backend):
-        scattering = type(backend)(
-            client=backend.client,
-            scatter=[parcel],  # to all workers: one of them may be lost
-            wait_for_workers_timeout=backend.wait_for_workers_timeout,
-            **backend.submit_kwargs,
-        )
-        return scattering, parcel
-    if type(backend).__module__.startswith("ray."):
+        client, name = backend.client, f"taxofit-{uuid4()}"
+        client.publish_dataset(client.scatter(parcel, hash=False), name=name)
+        try:
+            yield _DaskParcel(parcel.key, name)
+        finally:
+            client.unpublish_dataset(name)
+    elif type(backend).__module__.startswith("ray."):
         import ray
 
-        return backend, _RayParcel(parcel.key, ray.put(parcel))
-    if type(backend).__module__.startswith("joblibspark."):
+        yield _RayParcel(parcel.key, ray.put(parcel))
+    elif type(backend).__module__.startswith("joblibspark."):
         from pyspark.sql import SparkSession
 
         context = SparkSession.builder.getOrCreate().sparkContext
-        return backend, _SparkParcel(parcel.key, context.broadcast(parcel))
-    return backend, parcel
+        yield _SparkParcel(parcel.key, context.broadcast(parcel))
+    else:
+        yield parcel
 
 
 def _solve_in_worker(parcel: AnyParcel, number: int, task: BlockTask) -> Solved:
