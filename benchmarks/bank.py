@@ -24,6 +24,7 @@ import numpy as np
 import problems
 
 from taxofit import __version__
+from taxofit.bank.harvest import Harvest, pick_weights
 from taxofit.bank.objective import objective
 from taxofit.bank.rows import Rows
 
@@ -35,13 +36,13 @@ def solve_ours(problem, C, sample):
     bank = problem.bank()
     wanted, kept = set(sample.tolist()), {}
 
-    def keep(nodes, _, solution):
+    def keep(nodes, _, arrays):
         for column, node in enumerate(nodes):
             if int(node) in wanted:
-                kept[int(node)] = np.array(solution.weights[:, column], dtype=np.float64)
+                kept[int(node)] = np.array(arrays["weights"][:, column], dtype=np.float64)
 
     start, cpu = time.perf_counter(), time.process_time()
-    report = bank.solve([C], keep, nodes=problem.nodes())
+    report = bank.solve([C], Harvest(pick_weights, keep), nodes=problem.nodes())
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     return {"seconds": seconds, "cpu_seconds": cpu, "report": report}, kept
 

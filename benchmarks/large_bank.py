@@ -14,7 +14,13 @@ import time
 import numpy as np
 import problems
 
-from taxofit.bank.columns import ColumnStore
+from taxofit.bank.columns import (
+    ColumnStore,
+    columns_from_arrays,
+    columns_to_arrays,
+    prune_columns,
+)
+from taxofit.bank.harvest import Harvest
 
 
 def peak_gib():
@@ -35,7 +41,7 @@ def main():
         f"made in {time.perf_counter() - start:.0f} s, {peak_gib():.1f} GiB so far",
         flush=True,
     )
-    store = ColumnStore((bank.rows.n_features, problem.taxonomy.n_nodes), arguments.share)
+    store = ColumnStore((bank.rows.n_features, problem.taxonomy.n_nodes))
     start, last = time.perf_counter(), [0.0]
 
     def show(done, total):
@@ -45,7 +51,12 @@ def main():
 
     report = bank.solve(
         [arguments.C],
-        lambda chosen, _, solution: store.put(chosen, solution.weights),
+        Harvest(
+            lambda _nodes, _C, solution: columns_to_arrays(
+                prune_columns(solution.weights, arguments.share)
+            ),
+            lambda chosen, _, arrays: store.put(chosen, columns_from_arrays(arrays)),
+        ),
         progress=show,
     )
     seconds = time.perf_counter() - start

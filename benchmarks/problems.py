@@ -59,10 +59,10 @@ class Problem:
         )
 
 
-def naics() -> Problem:
-    """NAICS 2022 index: 16,299 short texts as tf-idf of words and word pairs."""
+def naics(features: str = "pairs") -> Problem:
+    """NAICS 2022 index: 16,299 short texts as tf-idf of words and word pairs, or words alone."""
     train, _ = load_benchmark("naics", data_folder() or DEFAULT_DATA)
-    X = TextEncoder(features="pairs", sublinear_tf=False).fit_transform(train.X)
+    X = TextEncoder(features=features, sublinear_tf=False).fit_transform(train.X)
     return Problem("naics", X.tocsr(), train.taxonomy, train.taxonomy.nodes_of(train.y))
 
 
@@ -75,4 +75,6 @@ def directory(size: str) -> Problem:
 
 
 def load(name: str) -> Problem:
-    return naics() if name == "naics" else directory(name)
+    if name.startswith("naics"):
+        return naics("words" if name == "naics-words" else "pairs")
+    return directory(name)

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import problems
 
+from taxofit.bank.harvest import Harvest, pick_nothing
 from taxofit.bank.private_features import SplitFeatures
 from taxofit.bank.simd import LANES
 
@@ -28,7 +29,7 @@ N_SIZES = 4
 def seconds_of(problem, nodes, C):
     bank = problem.bank()
     start = time.perf_counter()
-    bank.solve([C], lambda *_: None, nodes=nodes)
+    bank.solve([C], Harvest(pick_nothing, lambda *_: None), nodes=nodes)
     return time.perf_counter() - start
 
 
@@ -81,8 +82,13 @@ def product_traffic(problem, C):
     bank = problem.bank()
     n_shared = SplitFeatures.of(bank.rows).shared.nnz
     n_products = []
+
+    def pick(_nodes, _C, solution):
+        n_products.append(solution.n_products)
+        return {}
+
     start = time.perf_counter()
-    bank.solve([C], lambda _nodes, _C, solution: n_products.append(solution.n_products))
+    bank.solve([C], Harvest(pick, lambda *_: None))
     seconds = time.perf_counter() - start
     return sum(n_products) / 2 / LANES * n_shared * (8 + 3 * 64) / seconds
 

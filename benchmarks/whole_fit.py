@@ -17,6 +17,7 @@ import problems
 from bank import solve_peer
 
 from taxofit import TaxonomyClassifier
+from taxofit.bank.harvest import Harvest, pick_nothing
 from taxofit.flattening import GlobalINF
 
 
@@ -50,7 +51,7 @@ def main():
     arguments = parser.parse_args()
     problem = problems.load(arguments.problem)
     nodes = problem.nodes()
-    problem.bank().solve([1.0], lambda *_: None, nodes=nodes[:2])  # compile
+    problem.bank().solve([1.0], Harvest(pick_nothing, lambda *_: None), nodes=nodes[:2])  # compile
     ours, theirs = [], []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "problem.npz"

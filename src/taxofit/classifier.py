@@ -17,12 +17,13 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from taxofit.bank.columns import ColumnStore
 from taxofit.bank.evidence import gather_evidence
 from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.rows import Rows
 from taxofit.bank.solver import SolverSettings
 from taxofit.bank.split import split_rows
+from taxofit.bank.warm_starts import WarmStarts
+from taxofit.bank.work_dir import WorkDir
 from taxofit.datasets.mapped import take_rows
 from taxofit.datasets.text_encoder import TextEncoder
 from taxofit.encoder_choice import choose_features, has_open_features
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from taxofit.bank.solver import BlockSolution
     from taxofit.flattening import Flattening
     from taxofit.taxonomy import Taxonomy
 
@@ -60,10 +60,6 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], None]
 
 __all__ = ["TaxonomyClassifier"]
-
-# Starts for the refit need not be exact: of long weight vectors only the larger entries are kept.
-WARM_SHARE = 0.3
-MAX_KEPT_WHOLE = 2048
 
 
 class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -118,6 +114,10 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
         else the CPU. Prediction is on the CPU.
     random_state : int or RandomState, default 0
         Which rows are held out for validation, where any are needed.
+    work_dir : path, optional
+        A folder that keeps what is solved. A fit that was killed or interrupted goes on from there
+        when the same fit is started again, and ends with the identical model. Not saved with the
+        model. See docs/clusters.md, also for fits that spread over machines.
 
     Attributes
     ----------
@@ -181,6 +181,7 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
         n_jobs: int | None = None,
         device: Literal["auto", "cpu", "cuda"] = "auto",
         random_state: int | np.random.RandomState | None = 0,
+        work_dir: str | Path | None = None,
     ) -> None:
         self.taxonomy = taxonomy
         self.flattening = flattening
@@ -196,6 +197,7 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
         self.n_jobs = n_jobs
         self.device = device
         self.random_state = random_state
+        self.work_dir = work_dir
 
     # ------------------------------------------------------------------ fitting
 
@@ -235,8 +237,9 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
             settings=SolverSettings(tol=self.tol, max_iter=self.max_iter),
             n_threads=self.n_jobs,
             device=self.device,
+            work_dir=None if self.work_dir is None else WorkDir(self.work_dir),
         )
-        warm = _WarmStarts(taxonomy.n_nodes)
+        warm = WarmStarts(taxonomy.n_nodes)
         selection, validation = self._select(bank, warm, progress)
         repaired, kept = taxonomy.without(selection.choice.removed)
         self.weights_, report = solve_and_pack(
@@ -317,7 +320,7 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
             )
 
     def _select(
-        self, bank: NodeBank, warm: _WarmStarts, progress: Progress | None
+        self, bank: NodeBank, warm: WarmStarts, progress: Progress | None
     ) -> tuple[Selection, Validation | None]:
         """Return C and what to remove, from validation rows where they are needed."""
         strategy = flattening_named(self.flattening)
@@ -342,7 +345,7 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
             rows.take(held_out),
             bank.row_leaf[held_out],
             C_GRID if self.C == "auto" else [float(self.C)],
-            also=warm.keep,
+            also=warm.harvest,
             progress=_stage(progress, "Validating nodes"),
         )
         selector = Selector(smaller, evidence)
@@ -554,28 +557,6 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-class _WarmStarts:
-    """Pruned weights of the validation banks, by C, from which the refit starts."""
-
-    def __init__(self, n_nodes: int) -> None:
-        self._n_nodes = n_nodes
-        self._stores: dict[float, ColumnStore] = {}
-
-    def keep(self, nodes: IntArray, C: float, solution: BlockSolution) -> None:
-        """Take a solved block; a Consumer."""
-        weights = solution.weights
-        share = WARM_SHARE if weights.shape[0] > MAX_KEPT_WHOLE else 0.0
-        store = self._stores.setdefault(C, ColumnStore((weights.shape[0], self._n_nodes), share))
-        store.put(nodes, weights)
-
-    def at(self, C: float) -> Callable[[IntArray], NDArray[Any]] | None:
-        """Return what gives the weights of nodes at this C; None where there are none."""
-        if C not in self._stores:
-            return None
-        columns = self._stores[C].to_csc()
-        return lambda nodes: columns[:, nodes].toarray()
 
 
 def _new_encoder(encoder: Any) -> Any:

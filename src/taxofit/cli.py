@@ -10,7 +10,7 @@ import typer
 from taxofit import terminal
 from taxofit._version import __version__
 from taxofit.cli_options import one_of, takes_fit_options
-from taxofit.errors import DataError, TaxofitError
+from taxofit.errors import DataError, Interrupted, TaxofitError
 from taxofit.service.settings import ServiceSettings
 from taxofit.workflow.options import METHODS, TAXONOMY_FORMS, FitOptions, in_options
 from taxofit.workflow.predict_options import INPUT_FORMATS, OUTPUT_FORMATS, PredictOptions
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = app(args=arguments, prog_name="taxofit", standalone_mode=False)
     except TaxofitError as error:
         terminal.show_error(in_options(str(error)))
-        return BAD_INPUT
+        return INTERRUPTED if isinstance(error, Interrupted) else BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except MemoryError as error:

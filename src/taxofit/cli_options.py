@@ -26,6 +26,7 @@ __all__ = ["one_of", "takes_fit_options"]
 
 DEFAULTS = FitOptions()
 COLUMNS, READING, TRAINING = "Columns of a table", "Reading", "Training"
+RUNNING = "Long runs"
 
 
 def one_of(choices: tuple[str, ...]) -> Callable[[], list[str]]:
@@ -52,6 +53,10 @@ def _training(metavar: str, help_: str, choices: tuple[str, ...] | None = None) 
     return typer.Option(
         rich_help_panel=TRAINING, metavar=metavar, help=help_, autocompletion=completion
     )
+
+
+def _running(metavar: str, help_: str) -> Any:
+    return typer.Option(rich_help_panel=RUNNING, metavar=metavar, help=help_)
 
 
 def _fit_options(
@@ -181,6 +186,20 @@ def _fit_options(
             "from there.",
         ),
     ] = DEFAULTS.store,
+    work_dir: Annotated[
+        str | None,
+        _running(
+            "DIR", "Keep what is solved here: a run that was stopped goes on when started again."
+        ),
+    ] = DEFAULTS.work_dir,
+    dask: Annotated[
+        str | None,
+        _running("ADDRESS", "Train on a dask cluster: its scheduler, as tcp://10.0.0.1:8786."),
+    ] = DEFAULTS.dask,
+    workers: Annotated[
+        int | None,
+        _running("NUMBER", "Train in processes of this machine; threads by default."),
+    ] = DEFAULTS.workers,
 ) -> FitOptions:
     """Return the options as the workflow takes them, checked."""
     options = FitOptions(
@@ -206,6 +225,9 @@ def _fit_options(
         seed=seed,
         search=search,
         store=store,
+        work_dir=work_dir,
+        dask=dask,
+        workers=workers,
     )
     options.check()
     return options

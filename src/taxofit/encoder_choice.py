@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from taxofit.bank.harvest import Harvest
 from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.rows import Rows
 from taxofit.bank.solver import SolverSettings
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from taxofit.bank.harvest import Arrays
     from taxofit.bank.kernels import Device
     from taxofit.bank.solver import BlockSolution
     from taxofit.taxonomy import Taxonomy
@@ -144,6 +146,19 @@ def choose_features(
     return EncoderChoice(best, scores, n_features, row_leaf.size, np.unique(row_leaf).size)
 
 
+@dataclass(frozen=True, eq=False)
+class _PickWinners:
+    """Takes the best leaf of a block for every row, and its score."""
+
+    rows: Rows
+
+    def __call__(self, nodes: IntArray, C: float, solution: BlockSolution) -> Arrays:  # noqa: ARG002  (a Pick)
+        scores = solution.scores(self.rows)
+        winner = np.argmax(scores, axis=1)
+        best = scores[np.arange(winner.size), winner]
+        return {"winner": nodes[winner], "score": best}
+
+
 def _flat_macro_f1(
     bank: NodeBank,
     rows: Rows,
@@ -154,12 +169,10 @@ def _flat_macro_f1(
     leaves = np.unique(bank.row_leaf)
     found: list[tuple[IntArray, NDArray[Any]]] = []
 
-    def consume(nodes: IntArray, C: float, solution: BlockSolution) -> None:  # noqa: ARG001
-        scores = solution.scores(rows)
-        winner = np.argmax(scores, axis=1)
-        found.append((nodes[winner], scores[np.arange(row_leaf.size), winner]))
+    def receive(nodes: IntArray, C: float, arrays: Arrays) -> None:  # noqa: ARG001  (a Receive)
+        found.append((arrays["winner"], arrays["score"]))
 
-    bank.solve([CHOICE_C], consume, nodes=leaves, progress=progress)
+    bank.solve([CHOICE_C], Harvest(_PickWinners(rows), receive), nodes=leaves, progress=progress)
     predicted, best = found[0]
     for nodes, scores in found[1:]:
         # of equal scores the smaller node wins: blocks come in any order

@@ -1,6 +1,6 @@
 """The errors that taxofit raises: each says what is wrong, where, and what to do about it."""
 
-__all__ = ["DataError", "DeviceError", "ModelError", "TaxofitError", "TaxonomyError"]
+__all__ = ["DataError", "DeviceError", "Interrupted", "ModelError", "TaxofitError", "TaxonomyError"]
 
 
 class TaxofitError(Exception):
@@ -17,6 +17,13 @@ class DataError(TaxofitError, ValueError):
 
 class DeviceError(TaxofitError, RuntimeError):
     """A device that was asked for and is not there."""
+
+
+class Interrupted(TaxofitError):  # noqa: N818  (nothing went wrong)
+    """A command that was stopped by Ctrl-C, with what it kept and how to go on.
+
+    Not a KeyboardInterrupt, of which Typer would swallow the message.
+    """
 
 
 class ModelError(TaxofitError, ValueError):

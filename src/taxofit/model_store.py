@@ -211,7 +211,7 @@ def _settings(classifier: TaxonomyClassifier) -> dict[str, Any]:
     """Return constructor settings for JSON; strategies by name, the taxonomy apart."""
     settings = classifier.get_params(deep=False)
     settings["flattening"] = flattening_to_json(settings["flattening"])
-    settings["taxonomy"] = settings["encoder"] = None
+    settings["taxonomy"] = settings["encoder"] = settings["work_dir"] = None
     if not isinstance(settings["random_state"], int):
         settings["random_state"] = None
     return settings

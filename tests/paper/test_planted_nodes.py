@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from taxofit.bank.evidence import gather_evidence, scores_of
+from taxofit.bank.harvest import Harvest, pick_weights
 from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.rows import Rows
 from taxofit.bank.split import split_rows
@@ -18,10 +19,10 @@ SEEDS = range(10)
 def scores_on(rows, bank, C):
     scores = np.zeros((rows.n_rows, bank.taxonomy.n_nodes), dtype=np.float32)
 
-    def consume(nodes, C, solution):  # noqa: ARG001  (one C)
-        scores[:, nodes] = scores_of(rows, solution.weights)
+    def receive(nodes, C, arrays):  # noqa: ARG001  (one C)
+        scores[:, nodes] = scores_of(rows, arrays["weights"])
 
-    bank.solve([C], consume)
+    bank.solve([C], Harvest(pick_weights, receive))
     return scores
 
 

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from tests.real_data import real_data
 
+from taxofit.bank.harvest import Harvest, pick_weights
 from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.objective import objective
 from taxofit.bank.rows import Rows, node_targets
@@ -58,12 +59,12 @@ def assert_objectives_agree(dataset, rows, nodes, Cs):
     taxonomy, row_leaf = dataset.taxonomy, dataset.taxonomy.nodes_of(dataset.y)
     solved = {}
 
-    def keep(block, C, solution):
+    def keep(block, C, arrays):
         for column, node in enumerate(block):
-            solved[int(node), C] = solution.weights[:, column].astype(np.float64)
+            solved[int(node), C] = arrays["weights"][:, column].astype(np.float64)
 
     bank = NodeBank(rows, taxonomy, row_leaf, settings=SolverSettings(tol=TOLERANCE[dataset.name]))
-    bank.solve(Cs, keep, nodes=np.asarray(nodes, dtype=np.int32))
+    bank.solve(Cs, Harvest(pick_weights, keep), nodes=np.asarray(nodes, dtype=np.int32))
     signs = node_targets(taxonomy, row_leaf, np.asarray(nodes)).signs()
     for column, node in enumerate(nodes):
         y = signs[:, column]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from taxofit.bank.kernels import Device
     from taxofit.bank.rows import Rows, Targets
     from taxofit.bank.solver import BlockSolution, SolverSettings
+    from taxofit.bank.stopping import StopFlag
 
 __all__ = ["BlockSolver", "KernelSolver", "solver_for"]
 
@@ -36,7 +37,13 @@ class BlockSolver(Protocol):
     warm_from: float
     is_threaded: bool
 
-    def solve(self, targets: Targets, C: float, start: Any | None = None) -> BlockSolution:
+    def solve(
+        self,
+        targets: Targets,
+        C: float,
+        start: Any | None = None,
+        stop: StopFlag | None = None,
+    ) -> BlockSolution:
         """Return the minimisers of f at C for every problem.
 
         Parameters
@@ -45,6 +52,9 @@ class BlockSolver(Protocol):
         C : float
         start : ndarray or device weights, shape (n_features, n_problems), optional
             Where to begin.
+        stop : StopFlag, optional
+            Looked at between passes; where it is set, :class:`~taxofit.bank.stopping.Stopped` is
+            raised.
         """
 
 
@@ -60,16 +70,24 @@ class KernelSolver:
         self.block_size = self._kernels.block_size or settings.block_size
         self._common: dict[float, Any] = {}
 
-    def solve(self, targets: Targets, C: float, start: Any | None = None) -> BlockSolution:
+    def solve(
+        self,
+        targets: Targets,
+        C: float,
+        start: Any | None = None,
+        stop: StopFlag | None = None,
+    ) -> BlockSolution:
         """Return the minimisers of f at C for every problem."""
         cost = C * self._rows.weight
         common = None
         if start is None and self._rows.is_sparse:
             if C not in self._common:
-                found = solve_all_negative(self._kernels, cost, self._settings)
+                found = solve_all_negative(self._kernels, cost, self._settings, stop)
                 self._common[C] = found.device_weights
             common = self._common[C]
-        return solve_block(self._kernels, targets, cost, self._settings, start, common=common)
+        return solve_block(
+            self._kernels, targets, cost, self._settings, start, common=common, stop=stop
+        )
 
 
 def solver_for(rows: Rows, settings: SolverSettings, device: Device = "cpu") -> BlockSolver:

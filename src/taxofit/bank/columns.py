@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-__all__ = ["ColumnStore", "prune_columns"]
+__all__ = ["ColumnStore", "columns_from_arrays", "columns_to_arrays", "prune_columns"]
 
 
 def prune_columns(weights: Array, share: float) -> sparse.csc_array:
@@ -36,32 +36,52 @@ def prune_columns(weights: Array, share: float) -> sparse.csc_array:
     return sparse.csc_array(np.where(np.abs(weights) > cutoff, weights, 0))
 
 
+def columns_to_arrays(columns: sparse.csc_array) -> dict[str, Array]:
+    """Return sparse columns as plain arrays; :func:`columns_from_arrays` undoes it.
+
+    Examples
+    --------
+    >>> columns = prune_columns(np.array([[3.0], [0.1], [4.0]]), share=0.05)
+    >>> columns_from_arrays(columns_to_arrays(columns)).toarray().ravel().tolist()
+    [3.0, 0.0, 4.0]
+    """
+    return {
+        "n_features": np.array(columns.shape[0]),
+        "indptr": columns.indptr,
+        "indices": columns.indices,
+        "values": columns.data,
+    }
+
+
+def columns_from_arrays(arrays: dict[str, Array]) -> sparse.csc_array:
+    """Return the sparse columns that were made into plain arrays."""
+    shape = (int(arrays["n_features"]), arrays["indptr"].size - 1)
+    return sparse.csc_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=shape)
+
+
 class ColumnStore:
     """A sparse matrix of weights, filled in block by block from several threads.
 
     Parameters
     ----------
     shape : (n_features, n_columns)
-    share : float
-        What :func:`prune_columns` may drop.
 
     Examples
     --------
-    >>> store = ColumnStore((2, 3), share=0.0)
-    >>> store.put(np.array([2, 0]), np.array([[1.0, 2.0], [3.0, 0.0]]))
+    >>> store = ColumnStore((2, 3))
+    >>> store.put(np.array([2, 0]), prune_columns(np.array([[1.0, 2.0], [3.0, 0.0]]), share=0.0))
     >>> store.to_csc().toarray().tolist()
     [[2.0, 0.0, 1.0], [0.0, 0.0, 3.0]]
     """
 
-    def __init__(self, shape: tuple[int, int], share: float) -> None:
-        self._shape, self._share = shape, share
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self._shape = shape
         self._blocks: dict[int, tuple[NDArray[np.int64], sparse.csc_array]] = {}
 
-    def put(self, columns: NDArray[np.integer[Any]], weights: Array) -> None:
+    def put(self, columns: NDArray[np.integer[Any]], weights: sparse.csc_array) -> None:
         """Keep the weights of these columns, shape (n_features, len(columns))."""
         if columns.size:
-            pruned = prune_columns(weights, self._share)
-            self._blocks[int(columns[0])] = (columns.astype(np.int64), pruned)
+            self._blocks[int(columns[0])] = (columns.astype(np.int64), weights)
 
     def to_csc(self) -> sparse.csc_array:
         """Return all columns in their places; those never put are zero."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from taxofit.bank.rows import node_targets
+from taxofit.bank.harvest import Harvest, join_harvests
+from taxofit.bank.rows import LeafRanges, node_targets
 from taxofit.datasets.mapped import mapped_folder, scratch_array
 from taxofit.memory import available_memory
 
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from taxofit.bank.node_bank import Consumer, NodeBank, Progress
+    from taxofit.bank.harvest import Arrays
+    from taxofit.bank.node_bank import NodeBank, Progress
     from taxofit.bank.rows import Rows
     from taxofit.bank.solver import BlockSolution
 
     IntArray = NDArray[np.int32]
 
-__all__ = ["Evidence", "gather_evidence", "nodes_with_rows", "scores_of"]
+__all__ = ["Evidence", "EvidencePick", "gather_evidence", "nodes_with_rows", "scores_of"]
 
 SPILLED_SHARE = 0.25  # of available memory: scores that take more are kept in files
 
@@ -55,13 +57,44 @@ class Evidence:
     weight_norm: NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
+class EvidencePick:
+    """Takes from a block what its nodes say about validation rows.
+
+    Attributes
+    ----------
+    rows, row_leaf
+        The validation rows and their leaves.
+    ranges : LeafRanges
+    has_rows : ndarray of bool, shape (n_nodes,)
+        Nodes that have training rows.
+    """
+
+    rows: Rows
+    row_leaf: IntArray
+    ranges: LeafRanges
+    has_rows: NDArray[np.bool_]
+
+    def __call__(self, nodes: IntArray, C: float, solution: BlockSolution) -> Arrays:
+        """Return scores, objectives and norms of these nodes."""
+        Z, losses = solution.judge(self.rows, node_targets(self.ranges, self.row_leaf, nodes))
+        norms = solution.weight_norms()
+        return {
+            "scores": np.where(self.has_rows[nodes], Z, np.float32(-np.inf)).astype(
+                np.float32, copy=False
+            ),
+            "objective": C * losses + 0.5 * norms**2,
+            "weight_norm": norms,
+        }
+
+
 def gather_evidence(
     bank: NodeBank,
     rows: Rows,
     row_leaf: IntArray,
     Cs: Sequence[float],
     *,
-    also: Consumer | None = None,
+    also: Harvest | None = None,
     progress: Progress | None = None,
 ) -> list[Evidence]:
     """Solve the bank for every C and return what the validation rows say, smallest C first.
@@ -73,7 +106,7 @@ def gather_evidence(
     rows, row_leaf
         The validation rows and their leaves.
     Cs : sequence of float
-    also : Consumer, optional
+    also : Harvest, optional
         Gets every solved block as well.
     progress : callable, optional
         As in :meth:`NodeBank.solve`.
@@ -91,19 +124,16 @@ def gather_evidence(
         )
         for C in sorted(Cs)
     }
-    has_rows = nodes_with_rows(bank)
 
-    def consume(nodes: IntArray, C: float, solution: BlockSolution) -> None:
+    def receive(nodes: IntArray, C: float, arrays: Arrays) -> None:
         evidence = gathered[C]
-        Z, losses = solution.judge(rows, node_targets(taxonomy, row_leaf, nodes))
-        norms = solution.weight_norms()
-        evidence.objective[nodes] = C * losses + 0.5 * norms**2
-        evidence.weight_norm[nodes] = norms
-        evidence.scores[:, nodes] = np.where(has_rows[nodes], Z, -np.inf)
-        if also is not None:
-            also(nodes, C, solution)
+        evidence.scores[:, nodes] = arrays["scores"]
+        evidence.objective[nodes] = arrays["objective"]
+        evidence.weight_norm[nodes] = arrays["weight_norm"]
 
-    bank.solve(list(gathered), consume, progress=progress)
+    pick = EvidencePick(rows, row_leaf, LeafRanges.of(taxonomy), nodes_with_rows(bank))
+    harvests = [Harvest(pick, receive)] + ([] if also is None else [also])
+    bank.solve(list(gathered), join_harvests(*harvests), progress=progress)
     return list(gathered.values())
 
 

@@ -13,6 +13,7 @@ from taxofit.bank import lane_transfer as transfer
 from taxofit.bank.lane_steps import run_lanes
 from taxofit.bank.simd import LANES, line_aligned
 from taxofit.bank.solver import BlockSolution
+from taxofit.bank.stopping import StopFlag
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,8 +86,9 @@ class LaneBlock:
         self.n_iterations = np.zeros(width, dtype=np.int64)
         self.n_passes = np.zeros(width, dtype=np.int64)
 
-    def solve(self) -> BlockSolution:
+    def solve(self, stop: StopFlag | None = None) -> BlockSolution:
         """Solve all problems, the largest first: at the end only short ones are left."""
+        stop = StopFlag() if stop is None else stop
         queue = list(np.argsort(self.problems.n_positive, kind="stable"))
         while True:
             self._take_finished()
@@ -106,7 +108,9 @@ class LaneBlock:
                 self.bases,
                 self.masks,
                 self.problems.max_iter,
+                stop.raised,
             )
+            stop.check()
         return BlockSolution(
             self.weights.T,
             self.objective,

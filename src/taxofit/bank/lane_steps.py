@@ -38,8 +38,8 @@ _compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_compiled
-def run_lanes(lanes, rows, row_lanes, vectors, bases, masks, max_iter):
-    """Make passes until a lane has finished or all are idle.
+def run_lanes(lanes, rows, row_lanes, vectors, bases, masks, max_iter, stop):
+    """Make passes until a lane has finished or all are idle, or until told to stop.
 
     Parameters
     ----------
@@ -51,6 +51,8 @@ def run_lanes(lanes, rows, row_lanes, vectors, bases, masks, max_iter):
     masks : ndarray of float32, shape (N_MASKS, 16)
     max_iter : int
         Newton steps after which a lane finishes unconverged.
+    stop : ndarray of int64, shape (1,)
+        Another thread sets it to have this one leave off.
     """
     coefficients = np.zeros((state.N_COEFFICIENTS, LANES), dtype=np.float32)
     totals = np.zeros((state.N_TOTALS, LANES))
@@ -81,7 +83,7 @@ def run_lanes(lanes, rows, row_lanes, vectors, bases, masks, max_iter):
             if masks[state.STARTING, k] > 0:
                 lane.energy = totals[state.SCALED_RESIDUAL, k]
             any_finished |= lane.mode == FINISHED
-        if any_finished:
+        if any_finished or stop[0] != 0:
             break
 
 

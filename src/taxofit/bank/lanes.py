@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from taxofit.bank.rows import Rows
     from taxofit.bank.solver import BlockSolution, SolverSettings
+    from taxofit.bank.stopping import StopFlag
 
     Array = NDArray[Any]
 
@@ -70,15 +71,21 @@ class LaneSolver:
         self._known: dict[tuple[float, bool], tuple[SharedRows, Bases]] = {}
         self._lock = Lock()
 
-    def solve(self, targets: Targets, C: float, start: Array | None = None) -> BlockSolution:
+    def solve(
+        self,
+        targets: Targets,
+        C: float,
+        start: Array | None = None,
+        stop: StopFlag | None = None,
+    ) -> BlockSolution:
         """Return the minimisers for every problem, from ``start`` if given."""
         n_positive = targets.n_positive()
         is_rare = n_positive <= RARE_SHARE * self._rows.n_rows
         starts = None if start is None else self._features.restrict(start)
         problems = self._problems(targets, C, np.where(is_rare, 0, 1), starts)
         with self._lock:
-            rows, bases = self._at(C, has_rare=bool(is_rare.any()))
-        return LaneBlock(self._features, rows, bases, problems).solve()
+            rows, bases = self._at(C, has_rare=bool(is_rare.any()), stop=stop)
+        return LaneBlock(self._features, rows, bases, problems).solve(stop)
 
     def _problems(
         self,
@@ -103,22 +110,24 @@ class LaneSolver:
             starts=starts,
         )
 
-    def _at(self, C: float, *, has_rare: bool) -> tuple[SharedRows, Bases]:
+    def _at(
+        self, C: float, *, has_rare: bool, stop: StopFlag | None = None
+    ) -> tuple[SharedRows, Bases]:
         """Return rows and bases at C, made once: all-negative (if any is rare) and zero."""
         if (C, has_rare) not in self._known:
             features, cost = self._features, C * self._rows.weight
             rows = _shared_rows(features, self._shared, cost)
             zero = np.zeros(features.columns.size, dtype=np.float32)
-            negative = self._all_negative(C) if has_rare else zero
+            negative = self._all_negative(C, stop) if has_rare else zero
             self._known[C, has_rare] = rows, _bases(features, cost, negative, zero)
         return self._known[C, has_rare]
 
-    def _all_negative(self, C: float) -> NDArray[np.float32]:
+    def _all_negative(self, C: float, stop: StopFlag | None) -> NDArray[np.float32]:
         """Return the weights to which every row is negative, shape (n_shared + 1,)."""
         nothing = Targets(np.zeros(self._rows.n_rows, np.int32), np.full((1, 1), -1, np.int8))
         problems = self._problems(nothing, C, np.ones(1, dtype=np.int64), None)
-        rows, bases = self._at(C, has_rare=False)
-        found = LaneBlock(self._features, rows, bases, problems).solve()
+        rows, bases = self._at(C, has_rare=False, stop=stop)
+        found = LaneBlock(self._features, rows, bases, problems).solve(stop)
         return self._features.restrict(found.weights)[0]
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from taxofit.taxonomy import Taxonomy
 
-__all__ = ["Rows", "Targets", "node_targets"]
+__all__ = ["LeafRanges", "Rows", "Targets", "node_targets"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,14 +151,36 @@ class Targets:
         return Targets(self.row_class, np.ascontiguousarray(self.table[:, problems]))
 
 
+@dataclass(frozen=True, eq=False)
+class LeafRanges:
+    """Which leaves lie under which node: all of a taxonomy that binary targets need.
+
+    Attributes
+    ----------
+    leaf_start, leaf_stop : ndarray of int32, shape (n_nodes,)
+    n_leaves : int
+    """
+
+    leaf_start: NDArray[np.int32]
+    leaf_stop: NDArray[np.int32]
+    n_leaves: int
+
+    @classmethod
+    def of(cls, taxonomy: Taxonomy) -> LeafRanges:
+        """Return those of a taxonomy."""
+        return cls(taxonomy.leaf_start, taxonomy.leaf_stop, taxonomy.n_leaves)
+
+
 def node_targets(
-    taxonomy: Taxonomy, row_leaf: NDArray[np.int32], nodes: NDArray[np.integer[Any]]
+    taxonomy: Taxonomy | LeafRanges,
+    row_leaf: NDArray[np.int32],
+    nodes: NDArray[np.integer[Any]],
 ) -> Targets:
     """Return the one-vs-rest problems of these nodes: rows of leaves under a node are positive.
 
     Parameters
     ----------
-    taxonomy : Taxonomy
+    taxonomy : Taxonomy or LeafRanges
     row_leaf : ndarray of int32, shape (n_rows,)
         The leaf of every row, as a node.
     nodes : ndarray of int, shape (n_problems,)

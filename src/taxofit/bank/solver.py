@@ -19,6 +19,7 @@ import numpy as np
 
 from taxofit.bank.objective import stopping_threshold
 from taxofit.bank.rows import Targets
+from taxofit.bank.stopping import StopFlag
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -141,6 +142,7 @@ def solve_block(
     start: Array | None = None,
     *,
     common: Array | None = None,
+    stop: StopFlag | None = None,
 ) -> BlockSolution:
     """Return the minimisers of Σ_i cost_i log(1 + exp(-y_i θ·x_i)) + ½‖θ‖² for every column.
 
@@ -158,23 +160,28 @@ def solve_block(
     common : ndarray or device weights, shape (n_features, 1), optional
         Where columns with few positive rows begin, if ``start`` is not given: the weights of
         :func:`solve_all_negative`.
+    stop : StopFlag, optional
+        Looked at in every step; where it is set, :class:`~taxofit.bank.stopping.Stopped` is raised.
     """
+    stop = StopFlag() if stop is None else stop
     if start is None and common is not None:
         is_rare = targets.n_positive() < RARE_SHARE * kernels.n_rows
         start = kernels.spread(common, is_rare)
     state = _Block(kernels, targets, cost, settings, start)
     while (active := state.unfinished()).size:
-        state.newton_step(active)
+        state.newton_step(active, stop)
     return state.solution()
 
 
-def solve_all_negative(kernels: Kernels, cost: Floats, settings: SolverSettings) -> BlockSolution:
+def solve_all_negative(
+    kernels: Kernels, cost: Floats, settings: SolverSettings, stop: StopFlag | None = None
+) -> BlockSolution:
     """Return the one model to which every row is negative: where the models of rare nodes start.
 
     Making n rows positive changes its gradient by -cost_i x_i of these rows and nothing else.
     """
     nothing = Targets(np.zeros(kernels.n_rows, dtype=np.int32), np.array([[-1]], dtype=np.int8))
-    return solve_block(kernels, nothing, cost, settings)
+    return solve_block(kernels, nothing, cost, settings, stop=stop)
 
 
 class _Block:
@@ -217,8 +224,9 @@ class _Block:
             self.n_products,
         )
 
-    def newton_step(self, active: Columns) -> None:
+    def newton_step(self, active: Columns, stop: StopFlag) -> None:
         """Move the active columns along their Newton directions, or find that they are done."""
+        stop.check()
         kernels = self.kernels
         W, Z = kernels.take(self.W, active), kernels.take(self.Z, active)
         problems = kernels.take_problems(self.problems, active)
@@ -234,7 +242,7 @@ class _Block:
             self.converged[active] = True
             return
         P, n_steps = _newton_direction(
-            kernels, G, curvature, np.where(done, np.inf, CG_TOLERANCE * norms)
+            kernels, G, curvature, np.where(done, np.inf, CG_TOLERANCE * norms), stop
         )
         self.n_products += 2 * n_steps
         slope = kernels.to_host(kernels.dots(G, P))
@@ -254,7 +262,7 @@ class _Block:
 
 
 def _newton_direction(
-    kernels: Kernels, G: Array, curvature: Array, goal: Floats
+    kernels: Kernels, G: Array, curvature: Array, goal: Floats, stop: StopFlag
 ) -> tuple[Array, int]:
     """Return P with ‖(I + XᵀDX) P + G‖ <= goal of every column, and all columns' steps.
 
@@ -264,6 +272,7 @@ def _newton_direction(
     directions = kernels.start(None, G.shape[1])
     columns, n_steps = np.arange(G.shape[1]), 0
     for _ in range(MAX_CG_STEPS):
+        stop.check()
         running = system.running()
         if not running.any():
             break

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from taxofit.bank.columns import ColumnStore
 from taxofit.bank.evidence import nodes_with_rows, scores_of
+from taxofit.bank.harvest import Harvest, join_harvests
 from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.rows import Rows
+from taxofit.bank.warm_starts import WarmStarts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,9 +29,6 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], None]
 
 __all__ = ["refit"]
-
-WARM_START_SHARE = 0.3  # small weights are left out of warm starts of wide data, to save memory
-WIDE_FEATURES = 2048
 
 
 def refit(
@@ -70,36 +69,44 @@ def refit(
     return {C: piece for C, piece in found.items() if piece is not None}
 
 
+@dataclass(frozen=True, eq=False)
+class _PickScores:
+    """Takes the scores of test rows, and how long they took."""
+
+    rows: Rows
+    has_rows: NDArray[np.bool_]
+
+    def __call__(self, nodes: IntArray, C: float, solution: BlockSolution) -> Arrays:  # noqa: ARG002  (a Pick)
+        began = time.perf_counter()
+        Z = scores_of(self.rows, solution.weights)
+        scores = np.where(self.has_rows[nodes], Z, -np.inf)
+        return {"scores": scores, "seconds": np.array(time.perf_counter() - began)}
+
+
 class _WarmSolver:
     """A bank that starts each C from the weights of the one before."""
 
     def __init__(self, bank: NodeBank, test_rows: Rows) -> None:
         self.bank, self.test_rows = bank, test_rows
-        self._weights: Any = None
+        self._start: Any = None
 
     def solve(self, C: float) -> Arrays:
         """Return the scores of the test rows, and the seconds it took."""
-        n_nodes, n_features = self.bank.taxonomy.n_nodes, self.bank.rows.n_features
+        n_nodes = self.bank.taxonomy.n_nodes
         scores = np.zeros((self.test_rows.n_rows, n_nodes), dtype=np.float32)
-        has_rows = nodes_with_rows(self.bank)
-        share = WARM_START_SHARE if n_features > WIDE_FEATURES else 0.0
-        store = ColumnStore((n_features, n_nodes), share)
-        weights, scoring = self._weights, []
+        scoring: list[float] = []
 
-        def start(nodes: IntArray) -> NDArray[Any] | None:
-            return None if weights is None else weights[:, nodes].toarray()
+        def receive(nodes: IntArray, C: float, arrays: Arrays) -> None:  # noqa: ARG001  (one C)
+            scores[:, nodes] = arrays["scores"]
+            scoring.append(float(arrays["seconds"]))
 
-        def consume(nodes: IntArray, C: float, solution: BlockSolution) -> None:  # noqa: ARG001  (one C)
-            began = time.perf_counter()
-            Z = scores_of(self.test_rows, solution.weights)
-            scores[:, nodes] = np.where(has_rows[nodes], Z, -np.inf)
-            scoring.append(time.perf_counter() - began)
-            store.put(nodes, solution.weights)
-
+        pick = _PickScores(self.test_rows, nodes_with_rows(self.bank))
+        warm = WarmStarts(n_nodes)
         began = time.perf_counter()
-        self.bank.solve([C], consume, start=start)
+        harvest = join_harvests(Harvest(pick, receive), warm.harvest)
+        self.bank.solve([C], harvest, start=self._start)
         seconds = time.perf_counter() - began
-        self._weights = store.to_csc()
+        self._start = warm.at(C)
         return {
             "scores": scores,
             "seconds": np.array(seconds - sum(scoring)),

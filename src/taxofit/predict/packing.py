@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from taxofit.bank.columns import ColumnStore
+from taxofit.bank.columns import (
+    ColumnStore,
+    columns_from_arrays,
+    columns_to_arrays,
+    prune_columns,
+)
 from taxofit.bank.evidence import nodes_with_rows
+from taxofit.bank.harvest import Harvest
 from taxofit.predict.dense_weights import DenseWeights
 from taxofit.predict.packer import Packer, Sightings
 from taxofit.predict.pruning import largest_limit
@@ -17,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from taxofit.bank.harvest import Arrays
     from taxofit.bank.node_bank import BankReport, NodeBank, Progress
     from taxofit.bank.solver import BlockSolution
     from taxofit.predict.pruning import Trial
@@ -33,6 +41,25 @@ __all__ = ["solve_and_pack"]
 FIRST_SHARE = 0.02
 
 
+@dataclass(frozen=True, eq=False)
+class _PickModels:
+    """Takes intercepts and weights, of sparse data without those too small to matter."""
+
+    n_features: int
+    has_intercept: bool
+    is_sparse: bool
+    pruned_share: float
+
+    def __call__(self, nodes: IntArray, C: float, solution: BlockSolution) -> Arrays:  # noqa: ARG002  (a Pick)
+        weights = solution.weights
+        coefficients = weights[: self.n_features]
+        intercept = weights[-1] if self.has_intercept else np.zeros(nodes.size)
+        if not self.is_sparse:
+            return {"intercept": intercept, "weights": coefficients.T}
+        pruned = prune_columns(coefficients, self.pruned_share)
+        return {"intercept": intercept, **columns_to_arrays(pruned)}
+
+
 def solve_and_pack(
     bank: NodeBank,
     C: float,
@@ -43,7 +70,7 @@ def solve_and_pack(
     prune: Prune,
     search: Search,
     trial: Trial | None = None,
-    start: Callable[[IntArray], NDArray[Any]] | None = None,
+    start: Callable[[IntArray], Any] | None = None,
     progress: Progress | None = None,
 ) -> tuple[NodeWeights, BankReport]:
     """Return the weights of a repaired taxonomy's nodes, and what solving them took.
@@ -74,19 +101,21 @@ def solve_and_pack(
     place[kept] = np.arange(kept.size)
     intercept = np.full(repaired.n_nodes, -np.inf)
     intercept[0] = 0.0
-    store = ColumnStore((n_features, repaired.n_nodes), 0.0 if prune == "none" else FIRST_SHARE)
+    store = ColumnStore((n_features, repaired.n_nodes))
     matrix = None if bank.rows.is_sparse else np.zeros((repaired.n_nodes, n_features))
 
-    def consume(nodes: IntArray, C: float, solution: BlockSolution) -> None:  # noqa: ARG001  (one C)
-        places, weights = place[nodes], solution.weights
-        intercept[places] = weights[-1] if has_intercept else 0.0
+    def receive(nodes: IntArray, C: float, arrays: Arrays) -> None:  # noqa: ARG001  (one C)
+        places = place[nodes]
+        intercept[places] = arrays["intercept"]
         if matrix is not None:
-            matrix[places] = weights[:n_features].T
+            matrix[places] = arrays["weights"]
         else:
-            store.put(places, weights[:n_features])
+            store.put(places, columns_from_arrays(arrays))
 
+    share = 0.0 if prune == "none" else FIRST_SHARE
+    pick = _PickModels(n_features, has_intercept, bank.rows.is_sparse, share)
     solvable = kept[1:][nodes_with_rows(bank)[kept[1:]]]
-    report = bank.solve([C], consume, nodes=solvable, start=start, progress=progress)
+    report = bank.solve([C], Harvest(pick, receive), nodes=solvable, start=start, progress=progress)
     if matrix is not None:
         return DenseWeights(matrix, intercept), report
     columns = store.to_csc()

@@ -99,6 +99,12 @@ class FitOptions:
         How rows find their leaf; one of ``SEARCHES``.
     store : str, optional
         Folder where the rows are kept in a memory-mapped store: for files larger than memory.
+    work_dir : str, optional
+        A folder that keeps solved blocks, so that a run that was stopped can go on.
+    dask : str, optional
+        Address of a dask scheduler whose workers solve the blocks.
+    workers : int, optional
+        Processes of this machine that solve them.
 
     Examples
     --------
@@ -132,6 +138,9 @@ class FitOptions:
     seed: int = 0
     search: str = "auto"
     store: str | None = None
+    work_dir: str | None = None
+    dask: str | None = None
+    workers: int | None = None
 
     @property
     def regularisation(self) -> float | Literal["auto"]:
@@ -160,6 +169,12 @@ class FitOptions:
             if value not in choices:
                 raise DataError(f"{name} must be one of {', '.join(choices)}, but is {value!r}")
         check_seed(self.seed)
+        if self.workers is not None and self.workers < 1:
+            raise DataError(f"workers must be a positive number, but is {self.workers}")
+        if self.workers is not None and self.dask is not None:
+            raise DataError(
+                "--workers are processes of this machine, --dask is a cluster; name one"
+            )
         _ = self.regularisation
 
     def check_for(self, kind: str, file: str) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import os
 import time
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from taxofit.bank.work_dir import WorkDir
 from taxofit.classifier import TaxonomyClassifier
 from taxofit.datasets import BadRows
-from taxofit.errors import DataError, ModelError, TaxofitError
+from taxofit.errors import DataError, Interrupted, ModelError, TaxofitError
 from taxofit.model_store import read_manifest, save_model
 from taxofit.workflow.estimate import check_memory, check_reading, estimate_for
 from taxofit.workflow.evaluating import score_rows
@@ -20,9 +22,10 @@ from taxofit.workflow.reporting import fit_command, study_files
 from taxofit.workflow.sources import Source, read_for_fit
 from taxofit.workflow.storing import encoder_for, read_through_store
 from taxofit.workflow.three_ways import ways_on_test_rows, ways_on_validation_rows
+from taxofit.workflow.workers import spread_over
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from taxofit.bank.cost import FitCost
     from taxofit.datasets import Dataset, LeftOut
@@ -187,6 +190,7 @@ def train(
     """Read a file and train on it; parameters as in `fit_file`."""
     tell = progress or _say_nothing
     options.check()
+    work_dir = None if options.work_dir is None else WorkDir(options.work_dir)
     tell("Reading", 0, 0)
     if options.store is None:
         check_reading(file, Source.from_options(options, file))
@@ -212,15 +216,18 @@ def train(
         search=options.search,  # type: ignore[arg-type]
         device=options.device,  # type: ignore[arg-type]
         random_state=options.seed,
+        work_dir=options.work_dir,
     )
     tell("Encoding", 0, 0)
     started = time.perf_counter()
-    classifier.fit(data.X, data.y, progress=progress)
+    with spread_over(dask=options.dask, n_workers=options.workers), _saying_how_to_resume(work_dir):
+        classifier.fit(data.X, data.y, progress=progress)
     train_seconds = time.perf_counter() - started
     if fitted_encoder is not None:
         classifier.encoder_ = fitted_encoder
     tell("Judging", 0, 0)
-    report = replace(_report(file, options, classifier, data, train_seconds), estimate=estimate)
+    report = _report(file, options, classifier, data, train_seconds)
+    report = replace(report, estimate=estimate, notes=report.notes + _work_dir_notes(work_dir))
     if test_data is not None:
         report = replace(
             report,
@@ -307,6 +314,29 @@ def check_can_be_made(folder: Path) -> None:
         raise DataError(f"{folder} cannot be made: {above} is a file")
     if not os.access(above, os.W_OK):
         raise DataError(f"{folder} cannot be made: {above} may not be written to")
+
+
+@contextmanager
+def _saying_how_to_resume(work_dir: WorkDir | None) -> Iterator[None]:
+    """Give Ctrl-C a message that says what is kept and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if work_dir is None:
+            hint = "nothing is kept; with --work-dir DIR a run can be stopped and go on later"
+        else:
+            size = work_dir.measure()
+            hint = (
+                f"{work_dir.folder} keeps what is solved ({size}); run the same command again to "
+                f"go on"
+            )
+        raise Interrupted(f"interrupted; {hint}") from None
+
+
+def _work_dir_notes(work_dir: WorkDir | None) -> tuple[str, ...]:
+    if work_dir is None:
+        return ()
+    return (f"{work_dir.folder} holds {work_dir.measure()}; remove it when no run needs it",)
 
 
 def _say_nothing(stage: str, done: int, total: int) -> None:

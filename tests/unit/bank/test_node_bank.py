@@ -1,10 +1,11 @@
-"""The bank: which problems are solved, how often, and what consumers and callers see."""
+"""The bank: which problems are solved, how often, and what harvests and callers see."""
 
 import numpy as np
 import pytest
 
 from taxofit import Taxonomy
 from taxofit.bank.evidence import gather_evidence, nodes_with_rows
+from taxofit.bank.harvest import Harvest, pick_nothing, pick_weights
 from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.objective import objective
 from taxofit.bank.rows import Rows, node_targets
@@ -33,11 +34,12 @@ def test_nodes_with_the_same_rows_are_solved_once_and_get_the_same_model():
     X = np.random.default_rng(0).normal(size=(6, 3))
     columns = {}
 
-    def keep(nodes, C, solution):
+    def keep(nodes, C, arrays):
         for k, node in enumerate(nodes):
-            columns[taxonomy.labels[node], C] = solution.weights[:, k]
+            columns[taxonomy.labels[node], C] = arrays["weights"][:, k]
 
-    report = NodeBank(Rows.prepare(X), taxonomy, row_leaf).solve([1.0, 10.0], keep)
+    bank = NodeBank(Rows.prepare(X), taxonomy, row_leaf)
+    report = bank.solve([1.0, 10.0], Harvest(pick_weights, keep))
     # a = b, e = f, and g = h have no rows; c and d are on their own
     assert report.n_problems == 2 * 5
     np.testing.assert_array_equal(columns["a", 1.0], columns["b", 1.0])
@@ -46,10 +48,11 @@ def test_nodes_with_the_same_rows_are_solved_once_and_get_the_same_model():
     assert not np.array_equal(columns["c", 1.0], columns["d", 1.0])
 
 
-def test_every_node_is_consumed_once_at_each_regularisation(made):
+def test_every_node_is_received_once_at_each_regularisation(made):
     seen = []
     bank = with_small_blocks(bank_of(made), 5)
-    bank.solve([1.0, 0.1], lambda nodes, C, _: seen.extend((int(n), C) for n in nodes))
+    harvest = Harvest(pick_nothing, lambda nodes, C, _: seen.extend((int(n), C) for n in nodes))
+    bank.solve([1.0, 0.1], harvest)
     expected = {(n, C) for n in range(1, made.taxonomy.n_nodes) for C in (0.1, 1.0)}
     assert len(seen) == len(expected)
     assert set(seen) == expected
@@ -58,7 +61,8 @@ def test_every_node_is_consumed_once_at_each_regularisation(made):
 def test_progress_ends_at_all_problems(made):
     calls = []
     bank = with_small_blocks(bank_of(made), 5)
-    report = bank.solve([0.1, 1.0], lambda *_: None, progress=lambda *at: calls.append(at))
+    harvest = Harvest(pick_nothing, lambda *_: None)
+    report = bank.solve([0.1, 1.0], harvest, progress=lambda *at: calls.append(at))
     assert [done for done, _ in calls] == sorted(done for done, _ in calls)
     assert calls[-1] == (report.n_problems, report.n_problems)
 
@@ -74,7 +78,7 @@ def test_what_goes_wrong_in_one_block_stops_the_others(made, monkeypatch, interr
         raise interruption
 
     with pytest.raises(interruption):
-        bank.solve([0.1, 1.0], stop)
+        bank.solve([0.1, 1.0], Harvest(stop, lambda *_: None))
     assert len(solved) == 1
 
 
@@ -84,10 +88,11 @@ def test_evidence_is_the_objective_on_the_validation_rows(made):
     row_leaf = made.taxonomy.nodes_of(made.y[:60])
     weights = {}
 
-    def keep(nodes, C, solution):
-        weights.update({(int(n), C): solution.weights[:, k] for k, n in enumerate(nodes)})
+    def keep(nodes, C, arrays):
+        weights.update({(int(n), C): arrays["weights"][:, k] for k, n in enumerate(nodes)})
 
-    first, second = gather_evidence(bank, rows, row_leaf, [1.0, 0.01], also=keep)
+    also = Harvest(pick_weights, keep)
+    first, second = gather_evidence(bank, rows, row_leaf, [1.0, 0.01], also=also)
     assert (first.C, second.C) == (0.01, 1.0)
     for evidence in (first, second):
         for node in (1, 7, made.taxonomy.n_nodes - 1):

@@ -1,0 +1,277 @@
+"""Blocks as joblib tasks: over processes and machines, through whatever backend is active.
+
+    with joblib.parallel_config(backend="dask"):
+        classifier.fit(X, y)
+
+What the blocks of a bank have in common (rows above all) goes to every worker once, as a
+:class:`Parcel`; a task then carries node numbers, and comes back as what was picked from its
+solution. How a parcel travels is up to the backend: dask scatters it, Ray keeps it in its object
+store, Spark broadcasts it, joblib's own processes map it into memory.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections import OrderedDict
+from concurrent.futures import BrokenExecutor, CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
+
+import joblib
+import numpy as np
+from joblib.parallel import get_active_backend
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from taxofit.bank.block_solver import solver_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from taxofit.bank.block_solver import BlockSolver
+    from taxofit.bank.block_work import BlockTask, BlockWork, SolvedBlock
+
+    Solved = tuple[int, list[SolvedBlock]]
+
+__all__ = ["Parcel", "opened_parcels", "solve_on_workers", "workers_backend"]
+
+MAX_OPEN = 2  # parcels of which a worker keeps the rows and the solver
+# Dask and Ray give the task of a lost worker to another. What they cannot make good is the loss of
+# the last copy of the rows, and joblib's own processes make good nothing: then we start over with
+# the tasks that are left.
+LOST_WORKER = (BrokenExecutor, CancelledError, TimeoutError)
+N_ATTEMPTS = 3
+RESTART_SECONDS = 120
+FETCH_SECONDS = 120
+TASKS_PER_WAVE = 4  # for each worker, where a backend returns nothing before all is done
+
+
+class Parcel:
+    """The common part of tasks, as bytes.
+
+    Parameters
+    ----------
+    work : BlockWork
+
+    Attributes
+    ----------
+    key : str
+        Of the content: a worker opens a parcel once, however many tasks name it.
+    payload : ndarray of uint8
+        An array, because that is what backends know to scatter or to map into memory.
+    n_blas_threads : int
+        At home. Sums of dense rows depend on it, so workers take the same number.
+    """
+
+    def __init__(self, work: BlockWork) -> None:
+        self.key = work.key
+        self.payload: NDArray[np.uint8] = np.frombuffer(
+            pickle.dumps(work, protocol=5), dtype=np.uint8
+        )
+        self.n_blas_threads = max(
+            (pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"),
+            default=1,
+        )
+
+    def opened(self) -> Parcel:
+        """Return the parcel itself, wherever it has travelled to."""
+        return self
+
+
+@dataclass(frozen=True)
+class _DaskParcel:
+    """A parcel scattered to one worker, from which each of the others fetches it once.
+
+    Were it an argument that dask knows of, dask would put it in place before every task, and fetch
+    it again whenever its memory manager had found one copy too many.
+    """
+
+    key: str
+    name: str  # under which it is published on the cluster
+
+    def opened(self) -> Parcel:
+        from distributed import get_client, get_worker
+
+        client: Any = get_client()
+        here: Any = get_worker().data
+        future = client.get_dataset(self.name)
+        if future.key in here:
+            return here[future.key]
+        if not any(client.who_has([future]).values()):
+            raise CancelledError(f"{self.name} was lost with the worker that had it")
+        return future.result(timeout=FETCH_SECONDS)
+
+
+@dataclass(frozen=True)
+class _RayParcel:
+    """A parcel in Ray's object store: every machine fetches it once."""
+
+    key: str
+    reference: Any
+
+    def opened(self) -> Parcel:
+        import ray
+
+        return ray.get(self.reference)
+
+
+@dataclass(frozen=True)
+class _SparkParcel:
+    """A parcel that Spark has broadcast: every executor fetches it once."""
+
+    key: str
+    broadcast: Any
+
+    def opened(self) -> Parcel:
+        return self.broadcast.value
+
+
+AnyParcel = Parcel | _DaskParcel | _RayParcel | _SparkParcel
+
+
+class _Bench(NamedTuple):
+    """What a worker has at hand for the tasks of a parcel."""
+
+    work: BlockWork
+    solver: BlockSolver
+    lock: Lock  # a solver that threads by itself does one block at a time
+    n_blas_threads: int
+
+
+_benches: OrderedDict[str, _Bench] = OrderedDict()
+_opening = Lock()
+_opened_keys: list[str] = []
+
+
+def workers_backend() -> Any | None:
+    """Return the joblib backend that is set, if its workers do not share this process's memory.
+
+    Where none is set, or one of threads, blocks are solved in threads of our own.
+
+    Examples
+    --------
+    >>> workers_backend() is None
+    True
+    >>> with joblib.parallel_config(backend="loky", n_jobs=2):
+    ...     type(workers_backend()).__name__
+    'LokyBackend'
+    """
+    backend, _ = get_active_backend(prefer="threads")
+    return None if getattr(backend, "supports_sharedmem", False) else backend
+
+
+def solve_on_workers(
+    work: BlockWork, tasks: Mapping[int, Callable[[], BlockTask]], backend: Any
+) -> Generator[Solved]:
+    """Yield the number of every task and what came of it, as they come in.
+
+    Parameters
+    ----------
+    work : BlockWork
+    tasks : mapping of int to callable
+        What makes each task; called when its turn has come, so that starts are not all made at
+        once.
+    backend : joblib backend
+        From :func:`workers_backend`.
+    """
+    waiting = dict(tasks)
+    for attempt in itertools.count(1):
+        if not waiting:
+            return
+        try:
+            for number, solved in _dispatch(Parcel(work), waiting, backend):
+                del waiting[number]
+                yield number, solved
+        except Exception as error:
+            if attempt == N_ATTEMPTS or not isinstance(error, LOST_WORKER):
+                raise
+            _wait_for_workers(backend)
+
+
+def _dispatch(
+    parcel: Parcel, tasks: Mapping[int, Callable[[], BlockTask]], backend: Any
+) -> Iterator[Solved]:
+    """Yield results as they come, or wave by wave where the backend holds them back."""
+    with _carried(parcel, backend) as carried:
+        calls = (
+            joblib.delayed(_solve_in_worker)(carried, number, make())
+            for number, make in list(tasks.items())
+        )
+        if backend.supports_return_generator:
+            yield from joblib.Parallel(batch_size=1, return_as="generator_unordered")(calls)
+            return
+        size = TASKS_PER_WAVE * joblib.effective_n_jobs(-1)
+        while wave := list(itertools.islice(calls, size)):
+            yield from joblib.Parallel(batch_size=1)(wave)
+
+
+@contextmanager
+def _carried(parcel: Parcel, backend: Any) -> Iterator[AnyParcel]:
+    """Yield what stands for the parcel in the tasks of a backend."""
+    if _is_dask(backend):
+        client, name = backend.client, f"taxofit-{uuid4()}"
+        client.publish_dataset(client.scatter(parcel, hash=False), name=name)
+        try:
+            yield _DaskParcel(parcel.key, name)
+        finally:
+            client.unpublish_dataset(name)
+    elif type(backend).__module__.startswith("ray."):
+        import ray
+
+        yield _RayParcel(parcel.key, ray.put(parcel))
+    elif type(backend).__module__.startswith("joblibspark."):
+        from pyspark.sql import SparkSession
+
+        context = SparkSession.builder.getOrCreate().sparkContext
+        yield _SparkParcel(parcel.key, context.broadcast(parcel))
+    else:
+        yield parcel
+
+
+def _solve_in_worker(parcel: AnyParcel, number: int, task: BlockTask) -> Solved:
+    bench = _bench_of(parcel)
+    if bench.solver.is_threaded:
+        return number, list(bench.work.solve(task, bench.solver))
+    with bench.lock, threadpool_limits(bench.n_blas_threads, user_api="blas"):
+        return number, list(bench.work.solve(task, bench.solver))
+
+
+def _bench_of(parcel: AnyParcel) -> _Bench:
+    """Return rows and solver for a parcel, made by the first task that asks."""
+    with _opening:
+        if parcel.key not in _benches:
+            opened = parcel.opened()
+            work = pickle.loads(opened.payload.data)  # noqa: S301  (from home, as all of a task is)
+            solver = solver_for(work.rows, work.settings, work.device)
+            _benches[parcel.key] = _Bench(work, solver, Lock(), opened.n_blas_threads)
+            _opened_keys.append(parcel.key)
+        _benches.move_to_end(parcel.key)
+        while len(_benches) > MAX_OPEN:
+            _benches.popitem(last=False)
+        return _benches[parcel.key]
+
+
+def opened_parcels() -> tuple[str, ...]:
+    """Return the keys of the parcels that this process has opened, in order.
+
+    Examples
+    --------
+    >>> opened_parcels()
+    ()
+    """
+    return tuple(_opened_keys)
+
+
+def _wait_for_workers(backend: Any) -> None:
+    """Give a cluster that has lost all its workers time to start another."""
+    if _is_dask(backend):
+        backend.client.wait_for_workers(1, timeout=RESTART_SECONDS)
+
+
+def _is_dask(backend: Any) -> bool:
+    return type(backend).__name__ == "DaskDistributedBackend"

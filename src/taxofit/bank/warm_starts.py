@@ -1,0 +1,76 @@
+"""Weights of one bank as a start for another over nearly the same rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from taxofit.bank.columns import (
+    ColumnStore,
+    columns_from_arrays,
+    columns_to_arrays,
+    prune_columns,
+)
+from taxofit.bank.harvest import Harvest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from taxofit.bank.harvest import Arrays
+    from taxofit.bank.solver import BlockSolution
+
+    IntArray = NDArray[np.int32]
+
+__all__ = ["WarmStarts"]
+
+# Starts need not be exact: of long weight vectors only the larger entries are kept.
+WARM_SHARE = 0.3
+MAX_KEPT_WHOLE = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class _PickLarger:
+    """Takes the weights that are worth starting from."""
+
+    share: float = WARM_SHARE
+    max_kept_whole: int = MAX_KEPT_WHOLE
+
+    def __call__(self, nodes: IntArray, C: float, solution: BlockSolution) -> Arrays:  # noqa: ARG002  (a Pick)
+        weights = solution.weights
+        share = self.share if weights.shape[0] > self.max_kept_whole else 0.0
+        return columns_to_arrays(prune_columns(weights, share))
+
+
+class WarmStarts:
+    """Pruned weights of solved nodes, by C, for a refit to start from.
+
+    Parameters
+    ----------
+    n_nodes : int
+        Of the taxonomy.
+
+    Attributes
+    ----------
+    harvest : Harvest
+        Fills this in as a bank is solved.
+    """
+
+    def __init__(self, n_nodes: int) -> None:
+        self._n_nodes = n_nodes
+        self._stores: dict[float, ColumnStore] = {}
+        self.harvest = Harvest(_PickLarger(), self._receive)
+
+    def _receive(self, nodes: IntArray, C: float, arrays: Arrays) -> None:
+        weights = columns_from_arrays(arrays)
+        store = self._stores.setdefault(C, ColumnStore((weights.shape[0], self._n_nodes)))
+        store.put(nodes, weights)
+
+    def at(self, C: float) -> Callable[[IntArray], Any] | None:
+        """Return what gives the weights of nodes at this C, sparse; None where there are none."""
+        if C not in self._stores:
+            return None
+        columns = self._stores[C].to_csc()
+        return lambda nodes: columns[:, nodes]
