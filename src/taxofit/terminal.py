@@ -441,7 +441,7 @@ def _show_training(console: Console, report: FitReport) -> None:
     if report.features is not None:
         tried = ", ".join(f"{name} {score:.1%}" for name, score in report.features.scores.items())
         chosen = FEATURE_TITLES[report.features.features]
-        features = f"{features}: {chosen}, best by MF1 of {tried}"
+        features = f"{features}: {chosen}, chosen by MF1 of {tried}"
         if report.features.n_rows < report.n_rows:
             rows = f"{report.features.n_rows:,} rows of {report.features.n_leaves:,} leaves"
             features = f"{features} on {rows}"

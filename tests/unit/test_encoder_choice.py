@@ -89,6 +89,15 @@ def test_of_equals_the_simpler_features_win():
     assert fitted.encoder_.features == "words"
 
 
+@pytest.mark.parametrize(
+    ("scores", "chosen"),
+    [((0.5, 0.504, 0.504), "words"), ((0.5, 0.506, 0.51), "pairs"), ((0.5, 0.4, 0.6), "chars")],
+)
+def test_more_features_must_be_better_by_half_a_point(scores, chosen):
+    named = dict(zip(("words", "pairs", "chars"), scores, strict=True))
+    assert encoder_choice._chosen(named) == chosen
+
+
 def test_frames_have_their_texts_chosen_as_well():
     texts, paths = endings()
     frame = np.stack([texts, np.arange(len(texts), dtype=object)], axis=1)
