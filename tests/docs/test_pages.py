@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,9 @@ def run_commands(block, port, services, capsys):
             continue
         if block.mark == "service":
             services.enter_context(running(command, port))
-        else:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")  # as for a person, who sees a line on stderr
             assert cli.main(command) == 0, f"line {block.line}: {capsys.readouterr().err}"
 
 
