@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -175,12 +176,13 @@ def test_connections_that_say_nothing_or_never_end_their_head_are_closed(shop_mo
             assert is_closed(endless)
             assert is_closed(slow)
             assert is_closed(silent)
-        with open_connection() as patient:  # between requests a connection may rest for longer
-            ask = b"GET /v1/health/live HTTP/1.1\r\nhost: x\r\n\r\n"
-            for pause in (4, 0):
-                patient.sendall(ask)
-                assert patient.recv(65536).startswith(b"HTTP/1.1 200")
+        with contextlib.closing(HTTPConnection(*service.address)) as patient:
+            for pause in (4, 0):  # between requests a connection may rest for longer
+                patient.request("GET", "/v1/health/live")
+                used = patient.sock
+                assert patient.getresponse().read() == b'{"status":"live"}'
                 time.sleep(pause)
+            assert patient.sock is used
         assert service.stop() == 0
 
 

@@ -111,6 +111,9 @@ def _terms_in(texts: Any, encoder: Any) -> tuple[int, int]:
     """Return entries and features of encoded texts, from some of them."""
     n = len(texts)
     sample = texts[np.linspace(0, n - 1, min(n, SAMPLE_TEXTS)).astype(np.int64)]
-    encoded = type(encoder)(**encoder.get_params()).fit_transform(sample)
+    settings = encoder.get_params()
+    if settings.get("features") == "auto":
+        settings["features"] = "chars"  # the most that may be chosen
+    encoded = type(encoder)(**settings).fit_transform(sample)
     growth = n / len(sample)
     return int(encoded.nnz * growth), int(encoded.shape[1] * growth**NEW_TERMS)
