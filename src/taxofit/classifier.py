@@ -455,7 +455,7 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
         >>> clf = clf.fit([[0.0, 1.0], [2.0, 0.0], [3.0, 3.0]], ["cat", "dog", "oak"])
         >>> best = clf.predict_topk([[0.0, 1.1]], k=2)
         >>> best.labels.tolist(), best.paths[0, 0]
-        ([['cat', 'dog']], ('animal', 'cat'))
+        ([['cat', 'oak']], ('animal', 'cat'))
         """
         if k < 1:
             raise ValueError(f"k must be at least 1, but is {k!r}")

@@ -232,7 +232,7 @@ def test_column_order_of_siblings_decides_ties():
         ({"C": -1.0}, "C must be a positive number or 'auto', but is -1.0"),
         ({"C": "best"}, "C must be a positive number"),
         ({"flattening": "inf"}, "unknown flattening 'inf'; choose from td-lr"),
-        ({"prune": "some"}, "prune must be 'auto' or 'none'"),
+        ({"prune": "some"}, "prune must be 'auto', 'none' or a number"),
         ({"flattening": GlobalINF(psi=-2)}, "psi must be a number not below 0"),
         ({"flattening": FlattenLevels("multiple")}, "level 3 cannot be flattened"),
     ],

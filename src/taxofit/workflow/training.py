@@ -136,12 +136,17 @@ class FitReport:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A classifier with what it was trained on and what is to be said of it."""
+    """A classifier with what it was trained on and what is to be said of it.
+
+    Rows from a store are encoded already: the classifier then has no encoder until it is saved with
+    the one that they went through.
+    """
 
     classifier: TaxonomyClassifier
     data: Dataset
     source: Source
     report: FitReport
+    stored_encoder: Any = None
 
 
 def fit_file(
@@ -223,18 +228,18 @@ def train(
     with spread_over(dask=options.dask, n_workers=options.workers), _saying_how_to_resume(work_dir):
         classifier.fit(data.X, data.y, progress=progress)
     train_seconds = time.perf_counter() - started
-    if fitted_encoder is not None:
-        classifier.encoder_ = fitted_encoder
     tell("Judging", 0, 0)
     report = _report(file, options, classifier, data, train_seconds)
     report = replace(report, estimate=estimate, notes=report.notes + _work_dir_notes(work_dir))
     if test_data is not None:
+        if fitted_encoder is not None:
+            test_data = replace(test_data, X=fitted_encoder.transform(test_data.X))
         report = replace(
             report,
             test=score_rows(classifier, test_data),
             test_ways=ways_on_test_rows(classifier, data, test_data, progress=progress),
         )
-    return Trained(classifier, data, source, report)
+    return Trained(classifier, data, source, report, fitted_encoder)
 
 
 def save_trained(trained: Trained, model: str, options: FitOptions) -> None:
@@ -252,6 +257,8 @@ def save_trained(trained: Trained, model: str, options: FitOptions) -> None:
         name=Path(file).name,
         command=fit_command(file, model, options),
     )
+    if trained.stored_encoder is not None:
+        trained.classifier.encoder_ = trained.stored_encoder
     save_model(trained.classifier, model, notes=notes, attachments=study)
 
 

@@ -72,7 +72,9 @@ def test_any_difference_changes_the_key():
 
 
 @pytest.mark.parametrize(
-    "nameless", [lambda: None, object(), {1, 2}, np.array([object()]), open], ids=repr
+    "nameless",
+    [lambda: None, object(), {1, 2}, np.array([object()]), open],
+    ids=lambda value: type(value).__name__,
 )
 def test_what_has_no_content_is_refused(nameless):
     with pytest.raises(TypeError, match=r"content|made inside a function"):

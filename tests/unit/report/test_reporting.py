@@ -50,7 +50,10 @@ def test_a_fit_leaves_a_study_that_a_report_is_made_of(table, tmp_path):
 
 def test_a_model_of_fixed_choices_has_nothing_to_report(table, tmp_path):
     model = str(tmp_path / "model")
-    fit_file(table, model, FitOptions(text=("title",), label_path="category", method="tlf", C="1"))
+    options = FitOptions(
+        text=("title",), label_path="category", method="tlf", C="1", search="greedy"
+    )
+    fit_file(table, model, options)
     with pytest.raises(ModelError, match="no rows were held out to measure them"):
         report_folder(model, str(tmp_path / "report.html"))
 
