@@ -119,6 +119,8 @@ class LaneSolver:
 
 
 def _shared_rows(features: SplitFeatures, cost: NDArray[np.float64]) -> SharedRows:
+    private_cost = cost * features.private_square
+    log_private_cost = np.log(np.where(private_cost > 0, private_cost, 1.0))
     return SharedRows(
         features.shared.indptr.astype(np.int64),
         features.shared.indices.astype(np.int32),
@@ -126,6 +128,8 @@ def _shared_rows(features: SplitFeatures, cost: NDArray[np.float64]) -> SharedRo
         np.array([features.constant], dtype=np.float32),
         features.private_square.astype(np.float32),
         cost.astype(np.float32),
+        private_cost.astype(np.float32),
+        log_private_cost.astype(np.float32),
     )
 
 
