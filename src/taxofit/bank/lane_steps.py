@@ -29,9 +29,9 @@ MAX_CONJUGATE_STEPS = 30
 # problem on NAICS at C = 100, and 18.4 where it was renewed.
 DIAGONAL_EVERY = 3
 MAX_TRIALS = 12
-# Evaluations, the first included, after which rows on the wrong side count with the curvature that
-# they will meet. On NAICS at C = 100 a problem took 8.3 evaluations without, 7.7 with.
-N_CAUTIOUS = 3
+# Evaluations, the first included, in which rows on the wrong side count with the curvature that they
+# will meet. On NAICS at C = 100 a problem took 8.3 evaluations without, 7.8 with.
+N_CAUTIOUS = 2
 # How far the next step may go, times the last: after one that had to be shortened, and otherwise.
 WIDENED_AFTER_TRIALS, WIDENED = 2.0, 4.0
 MAX_GROWTH = 60.0

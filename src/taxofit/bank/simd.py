@@ -174,7 +174,7 @@ def any_true(typing, condition):
     return types.boolean(condition), generate
 
 
-def _from_llvm(name: str, n_arguments: int):
+def _from_llvm(name, n_arguments):
     """Return the function of lanes that LLVM has under this name."""
 
     def generate(context, builder, signature, arguments):
@@ -201,7 +201,7 @@ with_sign = _from_llvm("copysign", 2)  # |x| with the sign of y
 _round = _from_llvm("rint", 1)
 
 
-def _chosen_by(comparison: str):
+def _chosen_by(comparison):
     """Return the function of two lanes that gives x where it compares so to y, else y."""
 
     @intrinsic

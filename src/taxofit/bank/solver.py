@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Columns = NDArray[np.int64]
 
-__all__ = ["BlockSolution", "SolverSettings", "solve_all_negative", "solve_block"]
+__all__ = ["BlockSolution", "SolverSettings", "has_rare", "solve_all_negative", "solve_block"]
 
 MAX_CG_STEPS = 250
 CG_TOLERANCE = 0.1  # residual of a Newton system relative to its gradient, as liblinear has it
@@ -154,12 +154,20 @@ def solve_block(
         :func:`solve_all_negative`.
     """
     if start is None and common is not None:
-        is_rare = targets.n_positive() < RARE_SHARE * kernels.n_rows
-        start = kernels.spread(common, is_rare)
+        start = kernels.spread(common, _is_rare(targets))
     state = _Block(kernels, targets, cost, settings, start)
     while (active := state.unfinished()).size:
         state.newton_step(active)
     return state.solution()
+
+
+def has_rare(targets: Targets) -> bool:
+    """Return whether any problem is nearly 'all negative'."""
+    return bool(_is_rare(targets).any())
+
+
+def _is_rare(targets: Targets) -> NDArray[np.bool_]:
+    return targets.n_positive() < RARE_SHARE * targets.row_class.size
 
 
 def solve_all_negative(kernels: Kernels, cost: Floats, settings: SolverSettings) -> BlockSolution:
