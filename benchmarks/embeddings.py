@@ -96,8 +96,10 @@ def table(results, n_rows, n_nodes, n_sampled):
     lines = [
         f"{n_rows:,} rows, {n_nodes} nodes; scikit-learn on {n_sampled} of them, scaled",
         "",
-        "| d | C | taxofit s | liblinear s | lbfgs s | × liblinear | × lbfgs | objective difference "
-        "to liblinear, max | to lbfgs, max |",
+        (
+            "| d | C | taxofit s | liblinear s | lbfgs s | × liblinear | × lbfgs | "
+            "objective difference to liblinear, max | to lbfgs, max |"
+        ),
         "|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [
