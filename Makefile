@@ -72,6 +72,7 @@ bench: $(VENV)/.test $(PEERS)/.installed ## time the solver against its peers (t
 	$(BIN)/python benchmarks/bank.py dmoz-small --peers $(PEERS)/bin/python --out runs/bench
 	$(BIN)/python benchmarks/whole_fit.py --peers $(PEERS)/bin/python
 	$(BIN)/python benchmarks/scaling.py --out runs/bench
+	$(BIN)/python benchmarks/embeddings.py --out runs/bench
 
 clean: ## remove the environment and caches
 	rm -rf $(VENV) $(PEERS) site fuzz-findings .pytest_cache .mypy_cache .ruff_cache .hypothesis

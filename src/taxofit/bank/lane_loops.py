@@ -15,10 +15,12 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from taxofit.bank.lane_margins import loss_at, settled_root, wide_curvature
 from taxofit.bank.lane_state import (
     ACCEPTING,
     ALPHA,
     BETA,
+    CAUTIOUS,
     CONJUGATING,
     CURVING,
     DIAGONAL,
@@ -43,12 +45,9 @@ from taxofit.bank.lane_state import (
 from taxofit.bank.simd import (
     accumulate,
     any_true,
-    clip,
-    exp_of_negative,
     fma,
     from_bits,
     load,
-    log1p_of_unit,
     pick,
     splat,
     store,
@@ -64,9 +63,6 @@ __all__ = [
 ]
 
 STRETCH = 128  # rows of a float32 sum
-# The inner root is settled once Newton moves it less than this: the error left is its square.
-ROOT_STEP = 5e-3
-MAX_ROOT_STEPS = 40
 
 _f32 = np.float32
 _compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -135,42 +131,13 @@ def curvature_pass(rows, curvature, vectors, masks, totals):
     out[last] = totals[ON_CONSTANT]
 
 
-@numba.njit(inline="always")
-def _root(z, u, c, t, moving):
-    """Return the root of z + c (σ(z) - t) = u in moving lanes, by Newton from z.
-
-    The root has the sign of u + c (t - 1/2). On either side of 0 the left-hand side is convex or
-    concave, so once held to the right side Newton's steps cannot cycle. A lane stops moving once it
-    has settled, whatever its neighbours do.
-    """
-    zero, one = splat(_f32(0)), splat(_f32(1))
-    goal = fma(c, t, u)
-    is_positive = goal - c * splat(_f32(0.5))
-    low = pick(is_positive, zero, goal - c)
-    high = pick(is_positive, goal, zero)
-    low = pick(low - high, high, low)  # rounding
-    z = clip(z, low, high)
-    for _ in range(MAX_ROOT_STEPS):
-        e = exp_of_negative(pick(z, z, zero - z))
-        # Both sides of Newton's quotient times (1 + e)²: one division instead of two.
-        q = one + e
-        above = fma((z - goal) * q, q, c * q * pick(z, one, e))
-        newton = z - above / fma(q, q, c * e)
-        newton = pick(moving, clip(newton, low, high), z)
-        h = newton - z
-        z = newton
-        moving = pick(h * h - splat(_f32(ROOT_STEP * ROOT_STEP)), moving, zero)
-        if not any_true(moving):
-            break
-    return z
-
-
 @_compiled
 def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
     """Evaluate lanes at w₀ + v: margins, curvature, loss, and the gradient difference.
 
     u = x·(w₀ + v);  z + c s² (σ(z) - t) = u;  D = c σ'(z) / (1 + c σ'(z) s²);
-    product += Xᵀ c (σ(z) - t - σ(z₀)).
+    product += Xᵀ c (σ(z) - t - σ(z₀)). Cautious lanes take D from
+    :func:`~taxofit.bank.lane_margins.wide_curvature`.
     Totals row LOSS gets Σ c log-loss + ½ c² s² (σ - t)²: the loss and half the squared norm of the
     private weights. Curving lanes get Xᵀ D X v on the way, as in :func:`curvature_pass`.
     """
@@ -181,7 +148,9 @@ def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
     offset = constant * load(V, last)
     curving, evaluating = load(masks, CURVING), load(masks, EVALUATING)
     second = load(masks, FROM_SECOND_BASE)
-    zero, one, half = splat(_f32(0)), splat(_f32(1)), splat(_f32(0.5))
+    cautious = load(masks, CAUTIOUS)
+    any_cautious = any_true(cautious * evaluating)
+    zero, one = splat(_f32(0)), splat(_f32(1))
     totals[ENERGY] = 0
     totals[ON_CONSTANT] = 0
     totals[LOSS] = 0
@@ -198,25 +167,20 @@ def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
             c, s2 = splat(rows.cost[i]), splat(rows.private_square[i])
             t = from_bits(lanes.positive[i])
             u = q + pick(second, splat(bases.linear[1, i]), splat(bases.linear[0, i]))
-            old = load(lanes.margin, i)
             z = u
-            if rows.private_square[i] > 0:
-                z = _root(old, u, c * s2, t, evaluating)
-            e = exp_of_negative(pick(z, z, zero - z))
-            inverse = one / (one + e)
-            sigma = pick(z, inverse, e * inverse)
-            error = c * (sigma - t)
-            # The root is settled, not exact: to first order the margin that the private weights
-            # of this error make is off by `rest`. Without it the objective was off by 5e-6.
-            rest = u - s2 * error - z
-            likely = pick(z, z, zero) - t * z + log1p_of_unit(e)
-            loss = fma(c, likely, fma(error, fma(half * s2, error, rest), loss))
-            new = c * e / fma(c * e, s2, (one + e) * (one + e))
-            store(lanes.margin, i, pick(evaluating, z, old))
+            if rows.private_cost[i] > 0:
+                z = settled_root(u, t, rows.private_cost[i], rows.log_private_cost[i], evaluating)
+            found, sigma, new, rest = loss_at(z, u, t, c, s2)
+            loss = loss + found
+            z = fma(rest, one - new * s2, z)
+            base = pick(second, splat(bases.slope[1, i]), splat(bases.slope[0, i]))
+            slope = fma(new, rest, c * sigma - base - c * t)
+            if any_cautious:
+                new = pick(cautious, wide_curvature(z, t, sigma, new, c, s2), new)
+            store(lanes.margin, i, pick(evaluating, z, load(lanes.margin, i)))
             store(lanes.curvature, i, pick(evaluating, new, D))
 
-            base = pick(second, splat(bases.slope[1, i]), splat(bases.slope[0, i]))
-            a = pick(evaluating, c * sigma - base - c * t, product * curving)
+            a = pick(evaluating, slope, product * curving)
             _scatter(rows, i, a, out)
             on_constant = on_constant + a
         accumulate(totals, ENERGY, energy)

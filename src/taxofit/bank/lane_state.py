@@ -13,8 +13,8 @@ __all__ = ["LANE", "Bases", "FeatureLanes", "RowLanes", "SharedRows"]
 
 # Rows of the small arrays that say what every lane does, and of those that say what came out.
 CURVING, DIAGONAL, EVALUATING, CONJUGATING, STARTING, ACCEPTING, TRYING, FRESH = range(8)
-FROM_SECOND_BASE = 8
-N_MASKS = 9
+FROM_SECOND_BASE, CAUTIOUS = 8, 9
+N_MASKS = 10
 ALPHA, BETA, LENGTH = range(3)
 N_COEFFICIENTS = 3
 ENERGY, ON_CONSTANT, LOSS, RESIDUAL, SCALED_RESIDUAL, STEP, GRADIENT, SLOPE, NORM = range(9)
@@ -37,7 +37,8 @@ LANE = np.dtype(
         ("n_passes", np.int64),
         ("target", np.float64),  # gradient norm to reach
         ("decrease", np.float64),  # gain still allowed, relative to the objective
-        ("radius", np.float64),  # longest first step
+        ("norm", np.float64),  # of the step
+        ("radius", np.float64),  # longest step to trust
         ("objective", np.float64),
         ("gradient", np.float64),  # its norm
         ("residual", np.float64),  # norm, of the Newton system
@@ -59,6 +60,8 @@ class SharedRows(NamedTuple):
     constant: np.ndarray  # float32 (1,): 1, or 0 where there is no constant column
     private_square: np.ndarray  # float32 (n,): s²
     cost: np.ndarray  # float32 (n,): c
+    private_cost: np.ndarray  # float32 (n,): k = c s²
+    log_private_cost: np.ndarray  # float32 (n,): ln k; 0 where k is
 
 
 class Bases(NamedTuple):

@@ -23,10 +23,19 @@ __all__ = ["run_lanes"]
 EVALUATION_GATE = 8
 LOOSEST_FORCING = 0.3
 TIGHTEST_FORCING = 1e-3
+LAST_FORCING = 0.1  # where the gradient is small enough already, and the gain is not
 MAX_CONJUGATE_STEPS = 30
-DIAGONAL_EVERY = 3  # Newton steps that the diagonal of the Hessian is kept for
+# Newton steps that the diagonal of the Hessian is kept for, in lanes that begin at 0. That of the
+# all-negative solution is good to the end: with it, up to 32 positives took 16.8 conjugate steps a
+# problem on NAICS at C = 100, and 18.4 where it was renewed.
+DIAGONAL_EVERY = 3
 MAX_TRIALS = 12
-MAX_STEP_NORM = 300.0
+# Evaluations, the first included, in which rows on the wrong side count with the curvature that
+# they will meet. On NAICS at C = 100 a problem took 8.3 evaluations without, 7.8 with.
+N_CAUTIOUS = 2
+# How far the next step may go, times the last: after one that had to be shortened, and otherwise.
+WIDENED_AFTER_TRIALS, WIDENED = 2.0, 4.0
+MAX_GROWTH = 60.0
 ALLOWED_SLOPE = 0.4
 # Two evaluations of an objective in float32 differ by about this much without meaning anything.
 OBJECTIVE_ROUNDING = 3e-7
@@ -100,6 +109,7 @@ def _schedule(lanes, masks):
         lane = lanes[k]
         masks[state.FROM_SECOND_BASE, k] = lane.base
         masks[state.CURVING, k] = lane.mode == TO_CURVE
+        masks[state.CAUTIOUS, k] = lane.n_newton + 1 < N_CAUTIOUS
         masks[state.EVALUATING, k] = evaluates and lane.mode == TO_EVALUATE
         masks[state.DIAGONAL, k] = not evaluates and lane.mode == TO_DIAGONAL
         for mask in (state.CURVING, state.EVALUATING, state.DIAGONAL):
@@ -148,10 +158,14 @@ def _decide(lanes, masks, coefficients, totals, max_iter):
 
 @_compiled
 def _is_solved(lane):
-    """Return whether conjugate gradients have done enough for this Newton step."""
+    """Return whether conjugate gradients have done enough for this Newton step.
+
+    Where the gradient is small enough and the gain is not, the target says nothing about the step.
+    """
+    forcing = lane.forcing if lane.gradient > lane.target else LAST_FORCING
     return (
-        lane.residual <= lane.forcing * lane.gradient
-        or lane.residual <= 0.5 * lane.target
+        lane.residual <= forcing * lane.gradient
+        or (lane.residual <= 0.5 * lane.target < lane.gradient)
         or lane.n_conjugate >= MAX_CONJUGATE_STEPS
     )
 
@@ -159,8 +173,8 @@ def _is_solved(lane):
 @_compiled
 def _try_step(lane, norm):
     """Ask for an evaluation at the end of the step, or before where it is too long to trust."""
-    longest = lane.radius if lane.n_newton == 0 else MAX_STEP_NORM
-    lane.length = min(1.0, longest / norm) if norm > 0 else 1.0
+    lane.norm = norm
+    lane.length = min(1.0, lane.radius / norm) if norm > 0 else 1.0
     lane.n_trials = 0
     lane.is_last = 0.5 * lane.gain <= RELATIVE_DECREASE * lane.objective
     lane.mode = TO_EVALUATE
@@ -181,12 +195,28 @@ def _is_acceptable(lane, objective, slope):
 
 @_compiled
 def _shorten(lane, slope):
-    """Try again where the slope would be 0 if it changed linearly; at last, stay."""
+    """Try again where the slope would be 0 if the curvature grew exponentially; at last, stay.
+
+    Conjugate gradients say that the slope is -gain at 0 and grows by gain per unit there. If the
+    growth itself grows by exp(κ) per unit, the slope is gain ((exp(κλ) - 1) / κ - 1) at λ: that
+    gives κ, and κ the root.
+    """
     lane.n_trials += 1
     if lane.n_trials == MAX_TRIALS:
         lane.length = 0.0
     else:
-        lane.length *= min(max(lane.gain / (lane.gain + slope), 0.1), 0.9)
+        exponent = _exponent((1 + slope / lane.gain) / lane.length)  # κ times the length
+        lane.length *= min(max(np.log1p(exponent / lane.length) / exponent, 0.1), 0.9)
+
+
+@_compiled
+def _exponent(ratio):
+    """Return about x > 0 with (exp(x) - 1) / x = ratio, by Newton's method from above."""
+    x = np.log1p(2 * max(ratio - 1, 1e-3))
+    for _ in range(8):
+        e = np.exp(x)
+        x = min(max(x - (e - 1 - ratio * x) / (e - ratio), 1e-3), MAX_GROWTH)
+    return x
 
 
 @_compiled
@@ -203,6 +233,12 @@ def _accept(lane, objective, gradient, decrement, max_iter):
     is_good = decrement <= lane.decrease * objective or (is_still and lane.n_newton >= 0)
     lane.converged = (gradient <= lane.target and is_good) or lane.is_last == 1
     is_stuck = lane.n_newton >= 0 and lane.length == 0
+    if lane.n_newton >= 0:
+        length = lane.length * lane.norm
+        if lane.n_trials > 0:
+            lane.radius = WIDENED_AFTER_TRIALS * length
+        else:
+            lane.radius = max(lane.radius, WIDENED * length)
     lane.n_newton += 1
     lane.n_conjugate = 0
     lane.gain = 0.0
@@ -210,7 +246,7 @@ def _accept(lane, objective, gradient, decrement, max_iter):
     lane.gradient = gradient
     if lane.converged or is_stuck or lane.n_newton >= max_iter:
         lane.mode = FINISHED
-    elif lane.n_newton > 0 and lane.n_newton % DIAGONAL_EVERY == 0:
+    elif lane.base == 1 and lane.n_newton > 0 and lane.n_newton % DIAGONAL_EVERY == 0:
         lane.mode = TO_DIAGONAL
     else:
         lane.mode = TO_CURVE

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from taxofit.bank.simd import LANES, exp_of_negative, from_bits, load, pick, splat, store
+from taxofit.bank.simd import LANES, absolute, exp_of_negative, from_bits, load, pick, splat, store
 
 __all__ = ["gradient_norms_at_zero", "load_labels", "load_starts", "take_private", "take_shared"]
 
@@ -61,12 +61,12 @@ def take_private(rows, private, row_lanes, which, problem, weights):
 
     private : PrivateEntries; weights : float32 (width, n_features).
     """
-    zero, one = splat(_f32(0)), splat(_f32(1))
+    one = splat(_f32(1))
     error = np.empty((1, LANES), dtype=np.float32)
     for i in range(rows.cost.size):
         if rows.private_square[i] > 0:
             z = load(row_lanes.margin, i)
-            e = exp_of_negative(pick(z, z, zero - z))
+            e = exp_of_negative(absolute(z))
             sigma = pick(z, one, e) / (one + e)
             store(error, 0, splat(rows.cost[i]) * (sigma - from_bits(row_lanes.positive[i])))
             for q in range(private.indptr[i], private.indptr[i + 1]):

@@ -21,6 +21,7 @@ from numba.extending import intrinsic, models, overload, register_model
 
 __all__ = [
     "LANES",
+    "absolute",
     "accumulate",
     "any_true",
     "clip",
@@ -29,10 +30,15 @@ __all__ = [
     "from_bits",
     "line_aligned",
     "load",
-    "log1p_of_unit",
+    "log1p_of_quotient",
+    "maximum",
+    "minimum",
     "pick",
+    "rough_exp_of_negative",
     "splat",
+    "square_root",
     "store",
+    "with_sign",
 ]
 
 LANES = 16
@@ -168,35 +174,67 @@ def any_true(typing, condition):
     return types.boolean(condition), generate
 
 
-@intrinsic
-def clip(typing, x, low, high):
+def _from_llvm(name, n_arguments):
+    """Return the function of lanes that LLVM has under this name."""
+
+    def generate(context, builder, signature, arguments):
+        return _call(builder, f"llvm.{name}.v16f32", arguments)
+
+    if n_arguments == 1:
+
+        @intrinsic
+        def of_one(typing, x):
+            return lanes_type(x), generate
+
+        return of_one
+
+    @intrinsic
+    def of_two(typing, x, y):
+        return lanes_type(x, y), generate
+
+    return of_two
+
+
+absolute = _from_llvm("fabs", 1)
+square_root = _from_llvm("sqrt", 1)
+with_sign = _from_llvm("copysign", 2)  # |x| with the sign of y
+_round = _from_llvm("rint", 1)
+
+
+def _chosen_by(comparison):
+    """Return the function of two lanes that gives x where it compares so to y, else y."""
+
+    @intrinsic
+    def choose(typing, x, y):
+        def generate(context, builder, signature, arguments):
+            x, y = arguments
+            return builder.select(builder.fcmp_ordered(comparison, x, y), x, y)
+
+        return lanes_type(x, y), generate
+
+    return choose
+
+
+maximum = _chosen_by(">")
+minimum = _chosen_by("<")
+
+
+@numba.njit(inline="always")
+def clip(x, low, high):
     """Return x held to [low, high]."""
-
-    def generate(context, builder, signature, arguments):
-        x, low, high = arguments
-        x = builder.select(builder.fcmp_ordered("<", x, low), low, x)
-        return builder.select(builder.fcmp_ordered(">", x, high), high, x)
-
-    return lanes_type(x, low, high), generate
+    return minimum(maximum(x, low), high)
 
 
 @intrinsic
-def _round(typing, x):
-    def generate(context, builder, signature, arguments):
-        return _call(builder, "llvm.rint.v16f32", arguments)
-
-    return lanes_type(x), generate
-
-
-@intrinsic
-def _power_of_two(typing, exponent):
-    """Return 2 to whole powers in [-126, 127], by writing the exponent bits."""
+def _halve(typing, x, times):
+    """Return x 2^-k for whole k, by taking k from the exponent bits: x 2^-k must be normal."""
 
     def generate(context, builder, signature, arguments):
-        biased = builder.add(builder.fptosi(arguments[0], _I32), ir.Constant(_I32, [127] * LANES))
-        return builder.bitcast(builder.shl(biased, ir.Constant(_I32, [23] * LANES)), _F32)
+        x, k = arguments
+        shifted = builder.shl(builder.fptosi(k, _I32), ir.Constant(_I32, [23] * LANES))
+        return builder.bitcast(builder.sub(builder.bitcast(x, _I32), shifted), _F32)
 
-    return lanes_type(exponent), generate
+    return lanes_type(x, times), generate
 
 
 def _register_operator(symbol, instruction):
@@ -229,25 +267,37 @@ _f32 = np.float32
 def exp_of_negative(a):
     """Return exp(-a) for a >= 0 to about 1e-7 relative; below exp(-80) it stays there.
 
-    exp(-a) = 2^k exp(r) with a whole k and |r| <= ln(2)/2, where a polynomial will do.
+    exp(-a) = 2^-k exp(r) with a whole k and |r| <= ln(2)/2, where a polynomial will do.
     """
-    a = clip(splat(_f32(0)) - a, splat(_f32(-80)), splat(_f32(0)))
+    a = minimum(a, splat(_f32(80)))
     k = _round(a * splat(_f32(1.44269504)))
-    r = fma(k, splat(_f32(-0.693359375)), a)  # ln 2 in two parts: the first is exact times k
-    r = fma(k, splat(_f32(2.12194440e-4)), r)
+    r = fma(k, splat(_f32(0.693359375)), splat(_f32(0)) - a)  # ln 2 in two parts: the first is
+    r = fma(k, splat(_f32(-2.12194440e-4)), r)  # exact times k
     p = splat(_f32(1.9875691500e-4))
     p = fma(p, r, splat(_f32(1.3981999507e-3)))
     p = fma(p, r, splat(_f32(8.3334519073e-3)))
     p = fma(p, r, splat(_f32(4.1665795894e-2)))
     p = fma(p, r, splat(_f32(1.6666665459e-1)))
     p = fma(p, r, splat(_f32(5.0000001201e-1)))
-    return fma(p, r * r, r + splat(_f32(1))) * _power_of_two(k)
+    return _halve(fma(p, r * r, r + splat(_f32(1))), k)
 
 
 @numba.njit(inline="always")
-def log1p_of_unit(e):
-    """Return log(1 + e) for e in [0, 1] to about 1e-7 relative: 2 artanh(e / (2 + e))."""
-    t = e / (e + splat(_f32(2)))
+def rough_exp_of_negative(a):
+    """Return exp(-a) for a >= 0 to about 5e-5 relative; below exp(-80) it stays there."""
+    a = minimum(a, splat(_f32(80))) * splat(_f32(1.44269504))
+    k = _round(a)
+    r = k - a  # exp(-a) = 2^-k 2^r
+    p = splat(_f32(0.0096181291))
+    p = fma(p, r, splat(_f32(0.0555041087)))
+    p = fma(p, r, splat(_f32(0.2402265070)))
+    p = fma(p, r, splat(_f32(0.6931471806)))
+    return _halve(fma(p, r, splat(_f32(1))), k)
+
+
+@numba.njit(inline="always")
+def log1p_of_quotient(t):
+    """Return log(1 + e) for e in [0, 1], given t = e / (2 + e), to about 1e-7: 2 artanh(t)."""
     t2 = t * t
     p = splat(_f32(1 / 13))
     p = fma(p, t2, splat(_f32(1 / 11)))
