@@ -17,7 +17,7 @@ from taxofit.bank.evidence import nodes_with_rows
 from taxofit.bank.harvest import Harvest
 from taxofit.predict.dense_weights import DenseWeights
 from taxofit.predict.packer import Packer, Sightings
-from taxofit.predict.pruning import largest_limit
+from taxofit.predict.pruning import safe_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,5 +124,5 @@ def solve_and_pack(
     leaf = place[bank.row_leaf].astype(np.int32)
     sightings = Sightings.gather(bank.rows.X, leaf, repaired)
     packer = Packer(columns, intercept, repaired, sightings)
-    limit = largest_limit(packer, search, trial) if prune == "auto" else prune
+    limit = safe_limit(packer, search, trial) if prune == "auto" else prune
     return packer.pack(limit), report

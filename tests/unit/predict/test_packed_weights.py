@@ -7,7 +7,7 @@ from scipy import sparse
 from taxofit import Taxonomy
 from taxofit.predict.dense_weights import DenseWeights
 from taxofit.predict.packer import Packer, Sightings
-from taxofit.predict.pruning import LIMITS, Trial, largest_limit
+from taxofit.predict.pruning import LIMITS, Trial, safe_limit
 from taxofit.predict.search import GREEDY, Search, find_in_scores, log_sigmoid, path_scores
 from taxofit.predict.walk import walk_scores
 
@@ -180,11 +180,11 @@ def test_unseen_features_have_the_wider_limit(taxonomy):
     assert scores[1, a2] == 0
 
 
-def test_limit_is_the_largest_that_keeps_the_leaves_of_trial_rows(model, taxonomy, X):
+def test_limit_is_a_quarter_of_the_largest_that_keeps_the_leaves_of_trial_rows(model, taxonomy, X):
     scores = (X @ model[0].T + model[1]).astype(np.float32)
     leaf = walk_scores(scores, taxonomy)
     ours = packer(model, taxonomy, Sightings.gather(X, leaf, taxonomy))
-    chosen = largest_limit(ours, GREEDY, Trial(X, scores))
+    chosen = 4 * safe_limit(ours, GREEDY, Trial(X, scores))
     kept = {
         limit: np.mean(ours.pack(limit).find(X, taxonomy, GREEDY)[0][:, 0] == leaf)
         for limit in LIMITS
