@@ -172,7 +172,8 @@ def large(given):
 def serve_large(given):
     """Load and time the model that :func:`large` saved; print what it took."""
     X = sparse.csr_array(sparse.load_npz(given.out / "rows.npz"))
-    tiny = TaxonomyClassifier(flattening="lr", C=1.0).fit(sparse.csr_array(np.eye(3)), list("abc"))
+    tiny = TaxonomyClassifier(flattening="lr", C=1.0, device="cpu")
+    tiny.fit(sparse.csr_array(np.eye(3)), list("abc"))
     tiny.predict(sparse.csr_array(np.eye(3)))  # compiled before memory is looked at
     before = resident_megabytes()
     began = time.perf_counter()

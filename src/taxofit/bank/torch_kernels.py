@@ -419,6 +419,8 @@ class _DenseMatrix:
 
 def _csr(X: Any, device: torch.device) -> Tensor:
     """Return a scipy CSR array as torch's, with 32-bit indices, which are half the traffic."""
+    if X.nnz == 0 and min(X.shape) > 0:  # torch 2.11 refuses one without entries; a zero will do
+        X = sparse.coo_array((np.zeros(1, X.dtype), ([0], [0])), shape=X.shape).tocsr()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
         warnings.filterwarnings("ignore", "Sparse invariant checks are implicitly disabled")
