@@ -49,7 +49,8 @@ def test_the_commands_and_the_table_of_the_readme_are_those_of_the_command_line(
         for line in code.splitlines()
         if line.startswith("taxofit ")
     ]
-    assert [command[0] for command in commands] == ["demo", "info", "fit", "predict", "evaluate"]
+    shown_commands = ["demo", "info", "fit", "report", "predict", "explain", "flatten", "evaluate"]
+    assert [command[0] for command in commands] == shown_commands
     for command in commands:
         assert cli.main(command) == 0, capsys.readouterr().err
         if command == ["demo"]:
