@@ -26,7 +26,7 @@ TIGHTEST_FORCING = 1e-3
 LAST_FORCING = 0.1  # where the gradient is small enough already, and the gain is not
 MAX_CONJUGATE_STEPS = 30
 # Newton steps that the diagonal of the Hessian is kept for, in lanes that begin at 0. That of the
-# all-negative solution is good to the end: renewing it took more conjugate steps on NAICS at C = 100.
+# all-negative solution is good to the end: renewing it takes more steps on NAICS.
 DIAGONAL_EVERY = 3
 MAX_TRIALS = 12
 # Evaluations, the first included, in which rows on the wrong side count with the curvature that
