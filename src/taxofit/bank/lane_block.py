@@ -10,6 +10,7 @@ import numpy as np
 from taxofit.bank import lane_loops as loops
 from taxofit.bank import lane_state as state
 from taxofit.bank import lane_transfer as transfer
+from taxofit.bank.lane_heavy_rows import HeavyRows
 from taxofit.bank.lane_steps import run_lanes
 from taxofit.bank.simd import LANES, line_aligned
 from taxofit.bank.solver import BlockSolution
@@ -76,8 +77,9 @@ class LaneBlock:
         n, m, width = rows.cost.size, features.columns.size, problems.base.size
         self.features, self.rows, self.bases, self.problems = features, rows, bases, problems
         self.vectors = state.FeatureLanes(*line_aligned(6, m))
-        margin, curvature = line_aligned(2, n)
-        self.row_lanes = state.RowLanes(margin, curvature, np.zeros(n, dtype=np.uint16))
+        error, curvature = line_aligned(2, n)
+        self.row_lanes = state.RowLanes(error, curvature, np.zeros(n, dtype=np.uint16))
+        self.heavy = HeavyRows.empty(m)
         self.lanes = np.zeros(LANES, dtype=state.LANE)
         self.masks = np.zeros((state.N_MASKS, LANES), dtype=np.float32)
         self.weights = np.zeros((width, features.n_features), dtype=np.float32)
@@ -105,6 +107,7 @@ class LaneBlock:
                 self.rows,
                 self.row_lanes,
                 self.vectors,
+                self.heavy,
                 self.bases,
                 self.masks,
                 self.problems.max_iter,
@@ -122,8 +125,9 @@ class LaneBlock:
     def _assign(self, lane: np.void, problem: int) -> None:
         """Give a lane its next problem."""
         problems = self.problems
-        lane["mode"], lane["problem"] = state.TO_EVALUATE, problem
-        lane["base"] = problems.base[problem]
+        is_known = problems.starts is None and problems.base[problem] == 0
+        lane["mode"] = state.AT_BASE if is_known else state.TO_EVALUATE
+        lane["problem"], lane["base"] = problem, problems.base[problem]
         lane["target"], lane["decrease"] = problems.gradient[problem], problems.decrease
         lane["radius"] = FIRST_STEP * np.sqrt(problems.n_positive[problem] + 1.0)
         lane["n_newton"], lane["n_passes"] = -1, 0  # the first evaluation is no step
@@ -133,15 +137,7 @@ class LaneBlock:
         """Make these lanes ready for the first evaluation of their problems."""
         problems, lanes = self.problems, self.lanes
         problem, base = lanes["problem"].copy(), lanes["base"].copy()
-        transfer.load_labels(
-            self.row_lanes,
-            self.bases,
-            problems.row_class,
-            problems.tables,
-            fresh,
-            problem,
-            base,
-        )
+        transfer.load_labels(self.row_lanes, problems.row_class, problems.tables, fresh, problem)
         self.masks[:] = 0
         self.masks[state.FRESH, fresh] = 1
         self.masks[state.FROM_SECOND_BASE] = base
@@ -150,6 +146,10 @@ class LaneBlock:
         loops.begin_directions(self.vectors, self.bases, self.masks, unused, totals)
         if problems.starts is not None:
             transfer.load_starts(self.vectors, self.bases, problems.starts, fresh, problem, base)
+        known = fresh[lanes["mode"][fresh] == state.AT_BASE]
+        transfer.begin_at_base(
+            self.row_lanes, self.rows, self.bases, self.vectors.product, lanes, known
+        )
 
     def _take_finished(self) -> None:
         """Write down the results of finished lanes, which are then idle."""
@@ -162,7 +162,7 @@ class LaneBlock:
             self.vectors, self.bases, done, problem, base, self.features.columns, self.weights
         )
         transfer.take_private(
-            self.rows, self.features.private, self.row_lanes, done, problem, self.weights
+            self.row_lanes.error, self.features.private, done, problem, self.weights
         )
         solved = problem[done]
         self.objective[solved] = lanes["objective"][done]

@@ -26,6 +26,7 @@ from taxofit.bank.lane_state import (
     DIAGONAL,
     DIRECTION,
     ENERGY,
+    EVALUATED,
     EVALUATING,
     FRESH,
     FROM_SECOND_BASE,
@@ -128,12 +129,12 @@ def curvature_pass(rows, curvature, vectors, masks, totals):
             on_constant = on_constant + a
         accumulate(totals, ENERGY, energy)
         accumulate(totals, ON_CONSTANT, on_constant * constant)
-    out[last] = totals[ON_CONSTANT]
+    out[last] += totals[ON_CONSTANT]
 
 
 @_compiled
 def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
-    """Evaluate lanes at w₀ + v: margins, curvature, loss, and the gradient difference.
+    """Evaluate lanes at w₀ + v: errors, curvature, loss, and the gradient difference.
 
     u = x·(w₀ + v);  z + c s² (σ(z) - t) = u;  D = c σ'(z) / (1 + c σ'(z) s²);
     product += Xᵀ c (σ(z) - t - σ(z₀)). Cautious lanes take D from
@@ -172,21 +173,21 @@ def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
                 z = settled_root(u, t, rows.private_cost[i], rows.log_private_cost[i], evaluating)
             found, sigma, new, rest = loss_at(z, u, t, c, s2)
             loss = loss + found
-            z = fma(rest, one - new * s2, z)
+            error = fma(new, rest, c * (sigma - t))
             base = pick(second, splat(bases.slope[1, i]), splat(bases.slope[0, i]))
-            slope = fma(new, rest, c * sigma - base - c * t)
             if any_cautious:
+                z = fma(rest, one - new * s2, z)
                 new = pick(cautious, wide_curvature(z, t, sigma, new, c, s2), new)
-            store(lanes.margin, i, pick(evaluating, z, load(lanes.margin, i)))
+            store(lanes.error, i, pick(evaluating, error, load(lanes.error, i)))
             store(lanes.curvature, i, pick(evaluating, new, D))
 
-            a = pick(evaluating, slope, product * curving)
+            a = pick(evaluating, error - base, product * curving)
             _scatter(rows, i, a, out)
             on_constant = on_constant + a
         accumulate(totals, ENERGY, energy)
         accumulate(totals, LOSS, loss)
         accumulate(totals, ON_CONSTANT, on_constant * constant)
-    out[last] = totals[ON_CONSTANT]
+    out[last] += totals[ON_CONSTANT]
 
 
 @_compiled
@@ -233,7 +234,7 @@ def collect_gradients(vectors, bases, masks, totals):
     """
     S, V, R, product = vectors.step, vectors.direction, vectors.residual, vectors.product
     m = V.shape[0]
-    evaluating, second = load(masks, EVALUATING), load(masks, FROM_SECOND_BASE)
+    evaluated, second = load(masks, EVALUATED), load(masks, FROM_SECOND_BASE)
     zero = splat(_f32(0))
     totals[GRADIENT] = 0
     totals[SCALED_GRADIENT] = 0
@@ -246,7 +247,7 @@ def collect_gradients(vectors, bases, masks, totals):
             g = pick(second, splat(bases.gradient[1, j]), splat(bases.gradient[0, j]))
             g = g + v + load(product, j)
             w = v + pick(second, splat(bases.weights[1, j]), splat(bases.weights[0, j]))
-            store(R, j, pick(evaluating, zero - g, load(R, j)))
+            store(R, j, pick(evaluated, zero - g, load(R, j)))
             gg = fma(g, g, gg)
             gmg = fma(g * g, load(vectors.scale, j), gmg)
             gs = fma(g, load(S, j), gs)

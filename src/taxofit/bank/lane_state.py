@@ -13,8 +13,8 @@ __all__ = ["LANE", "Bases", "FeatureLanes", "RowLanes", "SharedRows"]
 
 # Rows of the small arrays that say what every lane does, and of those that say what came out.
 CURVING, DIAGONAL, EVALUATING, CONJUGATING, STARTING, ACCEPTING, TRYING, FRESH = range(8)
-FROM_SECOND_BASE, CAUTIOUS = 8, 9
-N_MASKS = 10
+FROM_SECOND_BASE, CAUTIOUS, EVALUATED = 8, 9, 10
+N_MASKS = 11
 ALPHA, BETA, LENGTH = range(3)
 N_COEFFICIENTS = 3
 ENERGY, ON_CONSTANT, LOSS, RESIDUAL, SCALED_RESIDUAL, STEP, GRADIENT, SLOPE, NORM = range(9)
@@ -22,7 +22,7 @@ DIRECTION, SCALED_GRADIENT = 9, 10
 N_TOTALS = 11
 
 # What a lane waits for.
-IDLE, TO_EVALUATE, TO_CURVE, TO_DIAGONAL, FINISHED = range(5)
+IDLE, AT_BASE, TO_EVALUATE, TO_CURVE, TO_DIAGONAL, FINISHED = range(6)
 
 LANE = np.dtype(
     [
@@ -39,6 +39,7 @@ LANE = np.dtype(
         ("decrease", np.float64),  # gain still allowed, relative to the objective
         ("norm", np.float64),  # of the step
         ("radius", np.float64),  # longest step to trust
+        ("loss", np.float64),  # at the base
         ("objective", np.float64),
         ("gradient", np.float64),  # its norm
         ("residual", np.float64),  # norm, of the Newton system
@@ -71,14 +72,15 @@ class Bases(NamedTuple):
     gradient: np.ndarray  # float32 (2, m)
     scale: np.ndarray  # float32 (2, m): 1 / diagonal of the Hessian
     linear: np.ndarray  # float32 (2, n): x·w
-    margin: np.ndarray  # float32 (2, n): with the private part
-    slope: np.ndarray  # float32 (2, n): c σ(margin)
+    slope: np.ndarray  # float32 (2, n): c σ(z)
+    curvature: np.ndarray  # float32 (2, n): the reduced D
+    loss: np.ndarray  # float64 (2,)
 
 
 class RowLanes(NamedTuple):
     """What every lane knows of every row."""
 
-    margin: np.ndarray  # float32 (n, 16): z
+    error: np.ndarray  # float32 (n, 16): c (σ(z) - t)
     curvature: np.ndarray  # float32 (n, 16): the reduced D
     positive: np.ndarray  # uint16 (n,): bit l is the label in lane l
 

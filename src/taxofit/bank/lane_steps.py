@@ -11,17 +11,18 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from taxofit.bank import lane_heavy_rows as heavy_rows
 from taxofit.bank import lane_loops as loops
 from taxofit.bank import lane_state as state
-from taxofit.bank.lane_state import FINISHED, TO_CURVE, TO_DIAGONAL, TO_EVALUATE
+from taxofit.bank.lane_state import AT_BASE, FINISHED, TO_CURVE, TO_DIAGONAL, TO_EVALUATE
 from taxofit.bank.simd import LANES
 
 __all__ = ["run_lanes"]
 
 # Evaluations are dear (exponentials, a root for every row), so they wait for company. With 3
 # instead of 8, rows of 100 entries took 7 % (C = 10) and 18 % (C = 1000) longer, in one run each.
-EVALUATION_GATE = 8
-LOOSEST_FORCING = 0.3
+EVALUATION_GATE = 12
+LOOSEST_FORCING = 0.1
 TIGHTEST_FORCING = 1e-3
 LAST_FORCING = 0.1  # where the gradient is small enough already, and the gain is not
 MAX_CONJUGATE_STEPS = 30
@@ -46,7 +47,7 @@ _compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_compiled
-def run_lanes(lanes, rows, row_lanes, vectors, bases, masks, max_iter, stop):
+def run_lanes(lanes, rows, row_lanes, vectors, heavy, bases, masks, max_iter, stop):
     """Make passes until a lane has finished or all are idle, or until told to stop.
 
     Parameters
@@ -55,6 +56,7 @@ def run_lanes(lanes, rows, row_lanes, vectors, bases, masks, max_iter, stop):
     rows : SharedRows
     row_lanes : RowLanes
     vectors : FeatureLanes
+    heavy : HeavyRows
     bases : Bases
     masks : ndarray of float32, shape (N_MASKS, 16)
     max_iter : int
@@ -65,44 +67,88 @@ def run_lanes(lanes, rows, row_lanes, vectors, bases, masks, max_iter, stop):
     coefficients = np.zeros((state.N_COEFFICIENTS, LANES), dtype=np.float32)
     totals = np.zeros((state.N_TOTALS, LANES))
     while True:
-        any_evaluation = _schedule(lanes, masks)
-        if any_evaluation:
+        _schedule(lanes, masks)
+        if masks[state.EVALUATING].any():
             loops.evaluation_pass(rows, row_lanes, bases, vectors, masks, totals)
-            loops.collect_gradients(vectors, bases, masks, totals)
-        else:
+        elif masks[state.CURVING].any() or masks[state.DIAGONAL].any():
             loops.curvature_pass(rows, row_lanes.curvature, vectors, masks, totals)
-        for k in range(LANES):
-            lane = lanes[k]
-            alpha = 0.0
-            if masks[state.CURVING, k] > 0:
-                alpha = lane.energy / (lane.direction + totals[state.ENERGY, k])
-                lane.gain += alpha * lane.energy
-            coefficients[state.ALPHA, k] = alpha
+        any_evaluated = masks[state.EVALUATED].any()
+        if any_evaluated:
+            loops.collect_gradients(vectors, bases, masks, totals)
+        _find_step_lengths(lanes, masks, coefficients, totals)
         loops.conjugate_step(vectors, masks, coefficients, totals)
+        _lower_residuals(heavy, rows, bases, vectors, masks, totals)
         any_begin = _decide(lanes, masks, coefficients, totals, max_iter)
         if any_begin:
             loops.begin_directions(vectors, bases, masks, coefficients, totals)
         else:
             loops.next_directions(vectors, masks, coefficients, totals)
-        any_finished = False
-        for k in range(LANES):
-            lane = lanes[k]
-            lane.direction = totals[state.DIRECTION, k]
-            if masks[state.STARTING, k] > 0:
-                lane.energy = totals[state.SCALED_RESIDUAL, k]
-            any_finished |= lane.mode == FINISHED
+        if any_evaluated:
+            heavy_rows.find_heavy_rows(heavy, row_lanes.curvature, lanes, masks)
+        _correct_directions(heavy, rows, bases, vectors, masks, totals)
+        any_finished = _note_directions(lanes, masks, totals)
         if any_finished or stop[0] != 0:
             break
 
 
 @_compiled
+def _find_step_lengths(lanes, masks, coefficients, totals):
+    """Set how far each curving lane goes along its direction."""
+    for k in range(LANES):
+        lane = lanes[k]
+        alpha = 0.0
+        if masks[state.CURVING, k] > 0:
+            alpha = lane.energy / (lane.direction + totals[state.ENERGY, k])
+            lane.gain += alpha * lane.energy
+        coefficients[state.ALPHA, k] = alpha
+
+
+@_compiled
+def _note_directions(lanes, masks, totals):
+    """Note what the new directions are; return whether any lane has finished."""
+    any_finished = False
+    for k in range(LANES):
+        lane = lanes[k]
+        lane.direction = totals[state.DIRECTION, k]
+        if masks[state.STARTING, k] > 0:
+            lane.energy = totals[state.SCALED_RESIDUAL, k]
+        any_finished |= lane.mode == FINISHED
+    return any_finished
+
+
+@_compiled
+def _lower_residuals(heavy, rows, bases, vectors, masks, totals):
+    """Take what heavy rows explain of the scaled residual, in lanes that took a step."""
+    for k in range(LANES):
+        if masks[state.CURVING, k] > 0 and heavy.count[k] > 0:
+            explained = heavy_rows.solve_heavy(heavy, rows, vectors.residual, bases.scale[0], k)
+            totals[state.SCALED_RESIDUAL, k] -= explained
+
+
+@_compiled
+def _correct_directions(heavy, rows, bases, vectors, masks, totals):
+    """Precondition with heavy rows too, in lanes that start or go on with conjugate gradients."""
+    scale = bases.scale[0]
+    for k in range(LANES):
+        if heavy.count[k] > 0:
+            is_starting = masks[state.STARTING, k] > 0
+            if is_starting:
+                heavy_rows.start_heavy(heavy, rows, scale, k)
+                explained = heavy_rows.solve_heavy(heavy, rows, vectors.residual, scale, k)
+                totals[state.SCALED_RESIDUAL, k] -= explained
+            if is_starting or masks[state.CONJUGATING, k] > 0:
+                change = heavy_rows.correct_direction(heavy, rows, vectors.direction, scale, k)
+                totals[state.DIRECTION, k] += change
+
+
+@_compiled
 def _schedule(lanes, masks):
-    """Say which lanes the next pass serves; return whether it evaluates any."""
+    """Say which lanes the next pass serves."""
     n_waiting, n_others = 0, 0
     for k in range(LANES):
         mode = lanes[k].mode
         n_waiting += mode == TO_EVALUATE
-        n_others += mode in (TO_CURVE, TO_DIAGONAL)
+        n_others += mode in (AT_BASE, TO_CURVE, TO_DIAGONAL)
     evaluates = n_waiting >= EVALUATION_GATE or n_others == 0
     for k in range(LANES):
         lane = lanes[k]
@@ -110,10 +156,10 @@ def _schedule(lanes, masks):
         masks[state.CURVING, k] = lane.mode == TO_CURVE
         masks[state.CAUTIOUS, k] = lane.n_newton + 1 < N_CAUTIOUS
         masks[state.EVALUATING, k] = evaluates and lane.mode == TO_EVALUATE
+        masks[state.EVALUATED, k] = masks[state.EVALUATING, k] > 0 or lane.mode == AT_BASE
         masks[state.DIAGONAL, k] = not evaluates and lane.mode == TO_DIAGONAL
         for mask in (state.CURVING, state.EVALUATING, state.DIAGONAL):
             lane.n_passes += masks[mask, k] > 0
-    return evaluates
 
 
 @_compiled
@@ -133,8 +179,9 @@ def _decide(lanes, masks, coefficients, totals, max_iter):
                 masks[state.CONJUGATING, k] = 1
                 coefficients[state.BETA, k] = totals[state.SCALED_RESIDUAL, k] / lane.energy
                 lane.energy = totals[state.SCALED_RESIDUAL, k]
-        elif masks[state.EVALUATING, k] > 0:
-            objective = totals[state.LOSS, k] + 0.5 * totals[state.NORM, k]
+        elif masks[state.EVALUATED, k] > 0:
+            loss = lane.loss if lane.mode == AT_BASE else totals[state.LOSS, k]
+            objective = loss + 0.5 * totals[state.NORM, k]
             slope = totals[state.SLOPE, k]
             if _is_acceptable(lane, objective, slope):
                 masks[state.ACCEPTING, k] = 1

@@ -1,7 +1,6 @@
-"""Problems into lanes and results out of them, several lanes in one sweep.
+"""Problems into lanes and results out of them.
 
-A lane is one number in sixteen of every cache line, so that a sweep costs the same for one lane as
-for all.
+A lane is one number in sixteen of every cache line: a sweep reads and writes far apart.
 """
 
 from __future__ import annotations
@@ -9,27 +8,88 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from taxofit.bank.simd import LANES, absolute, exp_of_negative, from_bits, load, pick, splat, store
+from taxofit.bank.lane_margins import TINY
 
-__all__ = ["gradient_norms_at_zero", "load_labels", "load_starts", "take_private", "take_shared"]
+__all__ = [
+    "begin_at_base",
+    "gradient_norms_at_zero",
+    "load_labels",
+    "load_starts",
+    "take_private",
+    "take_shared",
+]
 
-_f32 = np.float32
+ROOT_ACCURACY = 1e-9
+MAX_ROOT_STEPS = 100
+
 _compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_compiled
-def load_labels(row_lanes, bases, row_class, tables, which, problem, base):
-    """Set labels of the lanes ``which`` to those of their problems, margins to those of their base.
+def load_labels(row_lanes, row_class, tables, which, problem):
+    """Set the labels of the lanes ``which`` to those of their problems.
 
-    tables : int8 (n_problems, n_classes); problem, base : int64 (16,).
+    tables : int8 (n_problems, n_classes); problem : int64 (16,).
     """
-    for i in range(row_class.size):
-        for k in which:
-            bit = np.uint16(1 << k)
-            row_lanes.positive[i] &= ~bit
-            if tables[problem[k], row_class[i]] > 0:
+    for k in which:
+        bit, positive = np.uint16(1 << k), tables[problem[k]]
+        for i in range(row_class.size):
+            if positive[row_class[i]] > 0:
                 row_lanes.positive[i] |= bit
-            row_lanes.margin[i, k] = bases.margin[base[k], i]
+            else:
+                row_lanes.positive[i] &= ~bit
+
+
+@_compiled
+def begin_at_base(row_lanes, rows, bases, product, lanes, which):
+    """Evaluate the lanes ``which`` at their base, where only positive rows are not known yet.
+
+    All others are as in the all-negative problem. Labels are loaded; ``product`` is 0 in these
+    lanes and gets the gradient's difference to the base's, lanes their loss.
+    """
+    last = product.shape[0] - 1
+    for k in which:
+        base, bit = lanes[k].base, np.uint16(1 << k)
+        lanes[k].loss = bases.loss[base]
+        for i in range(rows.cost.size):
+            row_lanes.error[i, k] = bases.slope[base, i]
+            row_lanes.curvature[i, k] = bases.curvature[base, i]
+            if row_lanes.positive[i] & bit:
+                u, c, s2 = bases.linear[base, i], rows.cost[i], rows.private_square[i]
+                loss, error, curvature = _row_at(u, 1.0, c, s2)
+                lanes[k].loss += loss - _row_at(u, 0.0, c, s2)[0]
+                row_lanes.error[i, k] = error
+                row_lanes.curvature[i, k] = curvature
+                change = np.float32(error) - bases.slope[base, i]
+                for q in range(rows.indptr[i], rows.indptr[i + 1]):
+                    product[rows.indices[q], k] += change * rows.values[q]
+                product[last, k] += change * rows.constant[0]
+
+
+@_compiled
+def _row_at(u, t, c, s2):
+    """Return loss, error and the curvature that a long step meets, of a row with x·w = u.
+
+    As :mod:`taxofit.bank.lane_margins` has them, for one row and lane.
+    """
+    k = c * s2
+    goal = u + k * t
+    z = 0.0 if k > 0 else goal
+    for _ in range(MAX_ROOT_STEPS):
+        e = np.exp(-abs(z))
+        sigma = (1.0 if z >= 0 else e) / (1 + e)
+        step = (z + k * sigma - goal) / (1 + k * e / (1 + e) ** 2)
+        z -= step
+        if abs(step) < ROOT_ACCURACY * (1 + abs(z)):
+            break
+    e = np.exp(-abs(z))
+    sigma = (1.0 if z >= 0 else e) / (1 + e)
+    error = c * (sigma - t)
+    loss = c * (np.log1p(e) + max(z, 0.0) - t * z) + 0.5 * s2 * error**2
+    bend = c * e / (1 + e) ** 2
+    if (z > 0) != (t > 0.5):  # on the wrong side
+        bend = max(bend, c * abs(sigma - 0.5) / (abs(z) + TINY))
+    return loss, error, bend / (1 + bend * s2)
 
 
 @_compiled
@@ -49,29 +109,24 @@ def take_shared(vectors, bases, which, problem, base, columns, weights):
 
     columns : int64 (m,), where every shared feature and the constant stand; -1 for nowhere.
     """
-    for j in range(columns.size):
-        if columns[j] >= 0:
-            for k in which:
-                weights[problem[k], columns[j]] = bases.weights[base[k], j] + vectors.point[j, k]
+    for k in which:
+        start, found = bases.weights[base[k]], weights[problem[k]]
+        for j in range(columns.size):
+            if columns[j] >= 0:
+                found[columns[j]] = start[j] + vectors.point[j, k]
 
 
 @_compiled
-def take_private(rows, private, row_lanes, which, problem, weights):
+def take_private(error, private, which, problem, weights):
     """Write the weights of private features, -c (σ(z) - t) p, of the lanes ``which``.
 
-    private : PrivateEntries; weights : float32 (width, n_features).
+    error : float32 (n, 16); private : PrivateEntries; weights : float32 (width, n_features).
     """
-    one = splat(_f32(1))
-    error = np.empty((1, LANES), dtype=np.float32)
-    for i in range(rows.cost.size):
-        if rows.private_square[i] > 0:
-            z = load(row_lanes.margin, i)
-            e = exp_of_negative(absolute(z))
-            sigma = pick(z, one, e) / (one + e)
-            store(error, 0, splat(rows.cost[i]) * (sigma - from_bits(row_lanes.positive[i])))
+    for k in which:
+        found = weights[problem[k]]
+        for i in range(error.shape[0]):
             for q in range(private.indptr[i], private.indptr[i + 1]):
-                for k in which:
-                    weights[problem[k], private.columns[q]] = -private.values[q] * error[0, k]
+                found[private.columns[q]] = -private.values[q] * error[i, k]
 
 
 @_compiled

@@ -171,23 +171,27 @@ def _bases(
 ) -> Bases:
     """Return margins and derivatives of the all-negative problem at two points, from float64."""
     found = [_base(features, cost, point) for point in points]
-    return Bases(*(np.array(arrays, dtype=np.float32) for arrays in zip(*found, strict=True)))
+    *arrays, losses = zip(*found, strict=True)
+    return Bases(*(np.array(pair, dtype=np.float32) for pair in arrays), np.array(losses))
 
 
 def _base(
     features: SplitFeatures, cost: NDArray[np.float64], point: NDArray[np.float32]
 ) -> tuple[Array, ...]:
     square, w = features.private_square, point.astype(np.float64)
-    linear, margin, slope = np.empty((3, square.size))
-    gradient, diagonal = w.copy(), np.ones_like(w)
+    linear, slope, curvature = np.empty((3, square.size))
+    gradient, diagonal, loss = w.copy(), np.ones_like(w), 0.0
     for start, stop, shared in row_chunks(features.shared):
         mine, X = slice(start, stop), shared.astype(np.float64)
         linear[mine] = X @ w[:-1] + features.constant * w[-1]
-        margin[mine] = solve_margin(linear[mine], square[mine], cost[mine], label=0.0)
-        sigma = np.exp(-np.logaddexp(0.0, -margin[mine]))
+        margin = solve_margin(linear[mine], square[mine], cost[mine], label=0.0)
+        sigma = np.exp(-np.logaddexp(0.0, -margin))
         slope[mine] = cost[mine] * sigma
-        curvature = slope[mine] * (1 - sigma)
-        curvature /= 1 + curvature * square[mine]
+        bend = slope[mine] * (1 - sigma)
+        bend /= 1 + bend * square[mine]
+        curvature[mine] = bend
         gradient += np.append(X.T @ slope[mine], features.constant * slope[mine].sum())
-        diagonal += np.append(X.power(2).T @ curvature, features.constant * curvature.sum())
-    return point, gradient, 1 / diagonal, linear, margin, slope
+        diagonal += np.append(X.power(2).T @ bend, features.constant * bend.sum())
+        loss += np.sum(cost[mine] * np.logaddexp(0.0, margin))
+        loss += 0.5 * np.sum(square[mine] * slope[mine] ** 2)
+    return point, gradient, 1 / diagonal, linear, slope, curvature, loss

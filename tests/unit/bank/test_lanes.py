@@ -8,11 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from taxofit.bank import lane_heavy_rows as heavy_rows
 from taxofit.bank import lane_loops as loops
 from taxofit.bank import lane_state as state
+from taxofit.bank import lane_transfer as transfer
 from taxofit.bank import lanes, simd
 from taxofit.bank.lane_block import LaneBlock
 from taxofit.bank.objective import gradient, objective, stopping_threshold
+from taxofit.bank.private_features import solve_margin
 from taxofit.bank.rows import Rows, Targets
 from taxofit.bank.solver import SolverSettings
 
@@ -205,30 +208,98 @@ def test_curvature_pass_multiplies_by_the_hessian_or_takes_its_diagonal(block):
     np.testing.assert_allclose(block.totals[state.ENERGY], energy, rtol=1e-4)
 
 
-def test_evaluation_pass_finds_margins_curvature_and_gradient(block):
-    evaluating = np.arange(simd.LANES) < 9
-    block.masks[state.EVALUATING] = evaluating
+def evaluated_by_definition(block, w):
+    """Return loss, errors and curvatures of rows, and gradients, of all lanes at w in float64."""
+    bits = block.row_lanes.positive[:, None] >> np.arange(simd.LANES) & 1
+    c, s2 = (
+        np.broadcast_to(column[:, None].astype(np.float64), bits.shape)
+        for column in (block.rows.cost, block.rows.private_square)
+    )
+    u = block.X @ w
+    z = np.where(bits, solve_margin(u, s2, c, label=1.0), solve_margin(u, s2, c, label=0.0))
+    sigma = 1 / (1 + np.exp(-z))
+    error = c * (sigma - bits)
+    curvature = c * sigma * (1 - sigma)
+    loss = c * (np.logaddexp(0, z) - bits * z) + 0.5 * s2 * error**2
+    return loss.sum(axis=0), error, curvature / (1 + curvature * s2), w + block.X.T @ error
+
+
+def test_evaluation_pass_finds_errors_curvature_and_gradient(block):
+    use = np.arange(simd.LANES) < 9
+    block.masks[[state.EVALUATING, state.EVALUATED]] = use
     block.masks[state.FROM_SECOND_BASE, ::2] = 1
     kept = block.row_lanes.curvature.copy()
     loops.evaluation_pass(
         block.rows, block.row_lanes, block.bases, block.vectors, block.masks, block.totals
     )
     loops.collect_gradients(block.vectors, block.bases, block.masks, block.totals)
-    bits = block.row_lanes.positive[:, None] >> np.arange(simd.LANES) & 1
     which = (np.arange(simd.LANES) % 2 == 0).astype(int)
     w = block.bases.weights[which].T.astype(np.float64) + block.vectors.direction
-    c, s2 = block.rows.cost[:, None], block.rows.private_square[:, None]
-    z = block.row_lanes.margin.astype(np.float64)
-    sigma = 1 / (1 + np.exp(-z))
-    linear = z + c * s2 * (sigma - bits)
-    use = evaluating
-    np.testing.assert_allclose(linear[:, use], (block.X @ w)[:, use], rtol=1e-4, atol=1e-4)
-    D = c * sigma * (1 - sigma)
-    D = D / (1 + D * s2)
+    loss, error, D, g = evaluated_by_definition(block, w)
+    np.testing.assert_allclose(block.row_lanes.error[:, use], error[:, use], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(block.row_lanes.curvature[:, use], D[:, use], rtol=1e-3, atol=1e-6)
     np.testing.assert_array_equal(block.row_lanes.curvature[:, ~use], kept[:, ~use])
-    g = w + block.X.T @ (c * (sigma - bits))
     np.testing.assert_allclose(block.vectors.residual[:, use], -g[:, use], rtol=1e-3, atol=1e-3)
-    loss = c * (np.logaddexp(0, z) - bits * z) + 0.5 * s2 * (c * (sigma - bits)) ** 2
-    np.testing.assert_allclose(block.totals[state.LOSS, use], loss.sum(axis=0)[use], rtol=1e-4)
+    np.testing.assert_allclose(block.totals[state.LOSS, use], loss[use], rtol=1e-4)
     np.testing.assert_allclose(block.totals[state.NORM, use], (w**2).sum(axis=0)[use], rtol=1e-4)
+
+
+@pytest.mark.parametrize("base", [0, 1])
+def test_a_base_is_evaluated_by_its_positive_rows_alone(block, base):
+    which = np.array([2, 3, 11])
+    block.lanes["base"] = base
+    transfer.begin_at_base(
+        block.row_lanes, block.rows, block.bases, block.vectors.product, block.lanes, which
+    )
+    w = np.repeat(block.bases.weights[base].astype(np.float64)[:, None], simd.LANES, axis=1)
+    loss, error, D, g = evaluated_by_definition(block, w)
+    found = block.bases.gradient[base][:, None] + block.vectors.product
+    np.testing.assert_allclose(block.lanes["loss"][which], loss[which], rtol=1e-5)
+    np.testing.assert_allclose(block.row_lanes.error[:, which], error[:, which], atol=1e-5)
+    np.testing.assert_allclose(found[:, which], g[:, which], rtol=1e-4, atol=1e-4)
+    negative = (block.row_lanes.positive[:, None] >> which & 1) == 0
+    curvature = block.row_lanes.curvature[:, which]
+    np.testing.assert_allclose(curvature[negative], D[:, which][negative], rtol=1e-4)
+    assert (curvature >= D[:, which] * (1 - 1e-5)).all()  # long steps meet at least that
+
+
+def test_heavy_rows_precondition_as_the_dense_inverse_would(block):
+    rows, scale, k = block.rows, block.bases.scale[0], 3
+    block.masks[state.STARTING, k] = 1
+    block.row_lanes.curvature[:] *= 4
+    D = block.row_lanes.curvature[:, k].astype(np.float64)
+    heavy_rows.find_heavy_rows(block.heavy, block.row_lanes.curvature, block.lanes, block.masks)
+    n = block.heavy.count[k]
+    found = np.sort(block.heavy.rows[k, :n])
+    expected = np.argsort(-D)[: heavy_rows.MOST]
+    np.testing.assert_array_equal(found, np.sort(expected[D[expected] > heavy_rows.LEAST]))
+
+    S, M = block.X[found], scale.astype(np.float64)
+    inverse = np.linalg.inv(np.diag(1 / M) + S.T @ (D[found][:, None] * S))
+    r = block.vectors.residual[:, k].astype(np.float64)
+    heavy_rows.start_heavy(block.heavy, rows, scale, k)
+    explained = heavy_rows.solve_heavy(block.heavy, rows, block.vectors.residual, scale, k)
+    block.vectors.direction[:, k] = before = M * r
+    change = heavy_rows.correct_direction(block.heavy, rows, block.vectors.direction, scale, k)
+    v = block.vectors.direction[:, k].astype(np.float64)
+    np.testing.assert_allclose(v, inverse @ r, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(explained, r @ (M * r) - r @ inverse @ r, rtol=1e-3)
+    np.testing.assert_allclose(change, v @ v - before @ before, rtol=1e-3)
+    assert not block.heavy.dense.any()
+
+
+def test_only_the_heaviest_of_many_rows_are_taken():
+    rng = np.random.default_rng(14)
+    n = 20 * heavy_rows.CANDIDATES
+    curvature = simd.line_aligned(1, n)[0]
+    curvature[:] = rng.random(curvature.shape) * 10
+    heavy, lanes_of = heavy_rows.HeavyRows.empty(5), np.zeros(simd.LANES, dtype=state.LANE)
+    masks = np.zeros((state.N_MASKS, simd.LANES), dtype=np.float32)
+    masks[state.STARTING, ::2] = 1
+    for _ in range(2):  # the second time from the threshold of the first
+        heavy_rows.find_heavy_rows(heavy, curvature, lanes_of, masks)
+        lanes_of["n_newton"] += 1
+        for k in range(0, simd.LANES, 2):
+            heaviest = np.argsort(-curvature[:, k])[: heavy_rows.MOST]
+            assert set(heavy.rows[k, : heavy.count[k]]) == set(heaviest)
+        assert (heavy.count[1::2] == 0).all()
