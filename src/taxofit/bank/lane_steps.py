@@ -218,9 +218,14 @@ def _is_solved(lane):
 
 @_compiled
 def _try_step(lane, norm):
-    """Ask for an evaluation at the end of the step, or before where it is too long to trust."""
+    """Ask for an evaluation at the end of the step, or before where it is too long to trust.
+
+    An objective is above 0: no step can gain more than all of it.
+    """
     lane.norm = norm
     lane.length = min(1.0, lane.radius / norm) if norm > 0 else 1.0
+    if lane.gain > lane.objective:
+        lane.length = min(lane.length, lane.objective / lane.gain)
     lane.n_trials = 0
     lane.is_last = 0.5 * lane.gain <= RELATIVE_DECREASE * lane.objective
     lane.mode = TO_EVALUATE
@@ -252,7 +257,8 @@ def _shorten(lane, slope):
         lane.length = 0.0
     else:
         exponent = _exponent((1 + slope / lane.gain) / lane.length)  # κ times the length
-        lane.length *= min(max(np.log1p(exponent / lane.length) / exponent, 0.1), 0.9)
+        longest = 0.9 if lane.n_trials == 1 else 0.5
+        lane.length *= min(max(np.log1p(exponent / lane.length) / exponent, 0.1), longest)
 
 
 @_compiled
