@@ -36,7 +36,7 @@ _summing = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"re
 class HeavyRows(NamedTuple):
     """The heaviest rows of every lane that started from the all-negative solution."""
 
-    count: np.ndarray  # int64 (16,); 0 in lanes that have none
+    n_rows: np.ndarray  # int64 (16,); 0 in lanes that have none
     threshold: np.ndarray  # float32 (1, 16): curvature from which rows are looked at
     rows: np.ndarray  # int64 (16, CANDIDATES)
     curvature: np.ndarray  # float32 (16, CANDIDATES)
@@ -87,7 +87,7 @@ def _forget_rows(heavy, lanes, masks):
     wanted = np.zeros((1, LANES), dtype=np.float32)
     for k in range(LANES):
         if masks[STARTING, k] > 0:
-            heavy.count[k] = 0
+            heavy.n_rows[k] = 0
             wanted[0, k] = lanes[k].base == 0
             if lanes[k].n_newton == 0:
                 heavy.threshold[0, k] = LEAST
@@ -96,17 +96,17 @@ def _forget_rows(heavy, lanes, masks):
 
 @_compiled
 def _add_candidate(heavy, k, row, curvature):
-    heavy.rows[k, heavy.count[k]] = row
-    heavy.curvature[k, heavy.count[k]] = curvature
-    heavy.count[k] += 1
-    if heavy.count[k] == CANDIDATES:
+    heavy.rows[k, heavy.n_rows[k]] = row
+    heavy.curvature[k, heavy.n_rows[k]] = curvature
+    heavy.n_rows[k] += 1
+    if heavy.n_rows[k] == CANDIDATES:
         _keep_heaviest(heavy, k)
 
 
 @_compiled
 def _keep_heaviest(heavy, k):
     """Leave the heaviest candidates of a lane, and raise its threshold to the lightest of them."""
-    n = heavy.count[k]
+    n = heavy.n_rows[k]
     if n <= MOST:
         return
     least = np.partition(heavy.curvature[k, :n], n - MOST)[n - MOST]
@@ -117,13 +117,13 @@ def _keep_heaviest(heavy, k):
             heavy.rows[k, n_kept] = heavy.rows[k, a]
             heavy.curvature[k, n_kept] = heavy.curvature[k, a]
             n_kept += 1
-    heavy.count[k] = n_kept
+    heavy.n_rows[k] = n_kept
 
 
 @_summing
 def start_heavy(heavy, rows, scale, k):
     """Factorise the small system of lane k; scale : float32 (m,), M."""
-    n, dense, U = heavy.count[k], heavy.dense, heavy.factor[k]
+    n, dense, U = heavy.n_rows[k], heavy.dense, heavy.factor[k]
     on_constant = np.float64(rows.constant[0] * rows.constant[0] * scale[-1])
     for a in range(n):
         i = heavy.rows[k, a]
@@ -151,7 +151,7 @@ def start_heavy(heavy, rows, scale, k):
 @_summing
 def solve_heavy(heavy, rows, residual, scale, k):
     """Solve the small system of lane k for S M r; return by how much r·M r has to come down."""
-    n, y, U = heavy.count[k], heavy.answer[k], heavy.factor[k]
+    n, y, U = heavy.n_rows[k], heavy.answer[k], heavy.factor[k]
     last = scale.size - 1
     on_constant = np.float64(rows.constant[0]) * scale[last] * residual[last, k]
     for a in range(n):
@@ -181,7 +181,7 @@ def correct_direction(heavy, rows, direction, scale, k):
     y = heavy.answer[k]
     last = scale.size - 1
     change, total = 0.0, 0.0
-    for a in range(heavy.count[k]):
+    for a in range(heavy.n_rows[k]):
         i = heavy.rows[k, a]
         total += y[a]
         for q in range(rows.indptr[i], rows.indptr[i + 1]):

@@ -120,7 +120,7 @@ def _note_directions(lanes, masks, totals):
 def _lower_residuals(heavy, rows, bases, vectors, masks, totals):
     """Take what heavy rows explain of the scaled residual, in lanes that took a step."""
     for k in range(LANES):
-        if masks[state.CURVING, k] > 0 and heavy.count[k] > 0:
+        if masks[state.CURVING, k] > 0 and heavy.n_rows[k] > 0:
             explained = heavy_rows.solve_heavy(heavy, rows, vectors.residual, bases.scale[0], k)
             totals[state.SCALED_RESIDUAL, k] -= explained
 
@@ -130,7 +130,7 @@ def _correct_directions(heavy, rows, bases, vectors, masks, totals):
     """Precondition with heavy rows too, in lanes that start or go on with conjugate gradients."""
     scale = bases.scale[0]
     for k in range(LANES):
-        if heavy.count[k] > 0:
+        if heavy.n_rows[k] > 0:
             is_starting = masks[state.STARTING, k] > 0
             if is_starting:
                 heavy_rows.start_heavy(heavy, rows, scale, k)

@@ -172,12 +172,15 @@ def _bases(
     """Return margins and derivatives of the all-negative problem at two points, from float64."""
     found = [_base(features, cost, point) for point in points]
     *arrays, losses = zip(*found, strict=True)
-    return Bases(*(np.array(pair, dtype=np.float32) for pair in arrays), np.array(losses))
+    weights, gradient, scale, linear, slope, curvature = (
+        np.array(pair, dtype=np.float32) for pair in arrays
+    )
+    return Bases(weights, gradient, scale, linear, slope, curvature, np.array(losses))
 
 
 def _base(
     features: SplitFeatures, cost: NDArray[np.float64], point: NDArray[np.float32]
-) -> tuple[Array, ...]:
+) -> tuple[Any, ...]:
     square, w = features.private_square, point.astype(np.float64)
     linear, slope, curvature = np.empty((3, square.size))
     gradient, diagonal, loss = w.copy(), np.ones_like(w), 0.0

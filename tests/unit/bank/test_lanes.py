@@ -269,7 +269,7 @@ def test_heavy_rows_precondition_as_the_dense_inverse_would(block):
     block.row_lanes.curvature[:] *= 4
     D = block.row_lanes.curvature[:, k].astype(np.float64)
     heavy_rows.find_heavy_rows(block.heavy, block.row_lanes.curvature, block.lanes, block.masks)
-    n = block.heavy.count[k]
+    n = block.heavy.n_rows[k]
     found = np.sort(block.heavy.rows[k, :n])
     expected = np.argsort(-D)[: heavy_rows.MOST]
     np.testing.assert_array_equal(found, np.sort(expected[D[expected] > heavy_rows.LEAST]))
@@ -301,5 +301,5 @@ def test_only_the_heaviest_of_many_rows_are_taken():
         lanes_of["n_newton"] += 1
         for k in range(0, simd.LANES, 2):
             heaviest = np.argsort(-curvature[:, k])[: heavy_rows.MOST]
-            assert set(heavy.rows[k, : heavy.count[k]]) == set(heaviest)
-        assert (heavy.count[1::2] == 0).all()
+            assert set(heavy.rows[k, : heavy.n_rows[k]]) == set(heaviest)
+        assert (heavy.n_rows[1::2] == 0).all()
