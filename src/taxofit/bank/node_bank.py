@@ -7,7 +7,6 @@ rows under them (chains of single children, nodes without rows) are one problem 
 
 from __future__ import annotations
 
-import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
@@ -16,6 +15,7 @@ from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import joblib
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
@@ -230,7 +230,7 @@ class NodeBank:
         self.device = find_device(device)  # here: other machines might find another
         self._solver = solver_for(rows, self.settings, self.device)
         self.work_dir = work_dir
-        self.n_threads = (n_threads or os.cpu_count() or 1) if self._solver.is_threaded else 1
+        self.n_threads = (n_threads or joblib.cpu_count()) if self._solver.is_threaded else 1
 
     def take(self, rows: NDArray[np.integer[Any]]) -> NodeBank:
         """Return the bank over some of the rows."""
