@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from taxofit import cli, load_model
-from taxofit.explanation_view import show_explanation
+from taxofit.terminal import show_explanation
 from taxofit.workflow import explaining
 from taxofit.workflow.options import FitOptions
 from taxofit.workflow.training import fit_file
