@@ -20,7 +20,8 @@ from taxofit import load_model
 from taxofit.errors import DataError
 from taxofit.workflow import predicting
 from taxofit.workflow.options import FitOptions
-from taxofit.workflow.outputs import Answers, Layout, format_of_output, open_writer
+from taxofit.workflow.output_formats import Answers, Layout
+from taxofit.workflow.outputs import format_of_output, open_writer
 from taxofit.workflow.predict_options import PredictOptions
 from taxofit.workflow.predicting import predict_file
 from taxofit.workflow.training import fit_file

@@ -24,6 +24,7 @@ from taxofit.experiment.runtimes import measure_runtimes
 from taxofit.experiment.splits import Run, validate
 from taxofit.experiment.tables import write_tables
 from taxofit.predict.walk import walk_scores
+from taxofit.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -274,9 +275,8 @@ def _draw(results: dict[str, Any], folder: Path) -> list[str]:
 
 
 def _write(path: Path, text: str) -> None:
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+    with whole_file(path) as stream:
+        stream.write(text.encode())
 
 
 def _stage(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:

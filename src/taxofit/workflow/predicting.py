@@ -11,7 +11,8 @@ import numpy as np
 from taxofit.errors import DataError
 from taxofit.model_store import load_model, read_manifest
 from taxofit.workflow.inputs import STANDARD_INPUT, check_width, open_rows
-from taxofit.workflow.outputs import Answers, Layout, format_of_output, open_writer
+from taxofit.workflow.output_formats import Answers, Layout
+from taxofit.workflow.outputs import format_of_output, open_writer
 from taxofit.workflow.predict_options import PredictOptions
 from taxofit.workflow.sources import Source
 
