@@ -10,17 +10,16 @@ from rich.console import Console
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
+    from taxofit.progress import StageProgress
     from taxofit.workflow.predicting import StreamProgress
-
-    Progress = Callable[[str, int, int], None]
 
 __all__ = ["progress_bars", "row_bar"]
 
 
 @contextmanager
-def progress_bars(*, is_shown: bool = True) -> Iterator[Progress | None]:
+def progress_bars(*, is_shown: bool = True) -> Iterator[StageProgress | None]:
     """Yield a callback that draws bars on stderr, or None where nobody would see them."""
     if not (is_shown and sys.stderr.isatty()):
         yield None

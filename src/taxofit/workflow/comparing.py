@@ -19,14 +19,13 @@ from taxofit.workflow.scoring import Predictions, difference, predictions_on
 from taxofit.workflow.sources import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Hashable, Sequence
 
     from numpy.typing import NDArray
 
     from taxofit.datasets import Dataset
+    from taxofit.progress import StageProgress
     from taxofit.workflow.scoring import Difference
-
-    Progress = Callable[[str, int, int], None]
 
 __all__ = ["ComparisonReport", "System", "compare_models", "compare_taxonomies"]
 
@@ -89,7 +88,7 @@ def compare_models(
     file: str,
     *,
     strict: bool = False,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> ComparisonReport:
     """Return how two models fare on the labelled rows of a file.
 
@@ -118,7 +117,7 @@ def compare_taxonomies(
     *,
     train: str | None = None,
     strict: bool = False,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> ComparisonReport:
     """Return how taxonomies over the same leaves fare, all else being equal.
 
@@ -242,7 +241,7 @@ def _labels_in(y: NDArray[Any], original: Taxonomy, taxonomy: Taxonomy, name: st
     return label_array([meant[label] for label in y.tolist()])
 
 
-def _titled(progress: Progress | None, name: str) -> Progress | None:
+def _titled(progress: StageProgress | None, name: str) -> StageProgress | None:
     if progress is None:
         return None
     return lambda _, done, total: progress(f"Fitting {name}", done, total)

@@ -17,14 +17,13 @@ from taxofit.workflow.output_formats import spreadsheet_safe
 from taxofit.workflow.training import check_model_folder, save_trained, train
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from taxofit.progress import StageProgress
     from taxofit.taxonomy import Taxonomy
     from taxofit.workflow.options import FitOptions
     from taxofit.workflow.removal_reasons import Removal
     from taxofit.workflow.training import FitReport
-
-    Progress = Callable[[str, int, int], None]
 
 __all__ = ["FlattenReport", "flatten_file", "form_of", "taxonomy_text"]
 
@@ -52,7 +51,7 @@ def flatten_file(
     *,
     form: str | None = None,
     model: str | None = None,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> FlattenReport:
     """Repair the taxonomy of a file's labels and write it.
 

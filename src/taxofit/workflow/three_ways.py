@@ -13,14 +13,11 @@ from taxofit.predict.search import GREEDY, find_in_scores, log_sigmoid
 from taxofit.workflow.scoring import Predictions, difference, predictions_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from taxofit.datasets import Dataset
+    from taxofit.progress import StageProgress
     from taxofit.workflow.scoring import Difference
-
-    Progress = Callable[[str, int, int], None]
 
 __all__ = ["ThreeWays", "Way", "ways_on_test_rows", "ways_on_validation_rows"]
 
@@ -109,7 +106,7 @@ def ways_on_test_rows(
     data: Dataset,
     test: Dataset,
     *,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> ThreeWays:
     """Return the ways on new rows; those the classifier does not hold are fitted at its C.
 
@@ -167,7 +164,7 @@ def _side_by_side(rows: str, C: float, walked: dict[str, tuple[int, Predictions]
     return ThreeWays(rows, len(walked[last][1].true), C, ways, differences)
 
 
-def _titled(progress: Progress | None, name: str) -> Progress | None:
+def _titled(progress: StageProgress | None, name: str) -> StageProgress | None:
     if progress is None:
         return None
     return lambda _, done, total: progress(f"Fitting {name} for the table", done, total)
