@@ -209,6 +209,8 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
         y : array-like
             Leaf labels; or paths (tuples, or one column per level).
         sample_weight : array-like, shape (n_rows,), optional
+            A row of weight 2 counts as two rows, in the objective and in all that validation rows
+            decide: C, the flattening, the search and the calibration.
         progress : callable, optional
             Called with (stage, done, in all) as nodes are solved.
         """
