@@ -359,24 +359,26 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
             nearest node above it that is probable enough, in the repaired taxonomy: at worst the
             root's.
         """
-        if min_confidence is None:
-            return self.predict_with_score(X)[0]
-        if not 0 <= min_confidence <= 1:
-            raise ValueError(f"min_confidence must be between 0 and 1, but is {min_confidence!r}")
-        X = self._ready(X)
-        nodes = self._predictor.find_sure(X, min_confidence, self._n_threads)
-        return label_array([self.taxonomy_.labels[node] for node in nodes.tolist()])
+        return self.predict_with_score(X, min_confidence=min_confidence)[0]
 
-    def predict_with_score(self, X: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return labels, and how sure the search is of each, between 0 and 1.
+    def predict_with_score(
+        self, X: Any, *, min_confidence: float | None = None
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Return the labels of :meth:`predict`, and how sure they are, between 0 and 1.
 
         That is the share of validation rows with such a path score that were right, as fitted in
         ``calibration_``; where there were no validation rows, the leaf's own σ(θ·x). Unlike
-        :meth:`predict_proba` it needs no look at other leaves.
+        :meth:`predict_proba` it needs no look at other leaves. With ``min_confidence`` it is the
+        probability that the row's leaf lies under the label, from all of them.
         """
+        if min_confidence is not None and not 0 <= min_confidence <= 1:
+            raise ValueError(f"min_confidence must be between 0 and 1, but is {min_confidence!r}")
         X = self._ready(X)
-        reached, totals = self._predictor.find(X, self._n_threads)
-        return self._labels_of(reached), self.calibration_.confidence(totals)
+        if min_confidence is None:
+            reached, totals = self._predictor.find(X, self._n_threads)
+            return self._labels_of(reached), self.calibration_.confidence(totals)
+        nodes, sure = self._predictor.find_sure(X, min_confidence, self._n_threads)
+        return label_array([self.taxonomy_.labels[node] for node in nodes.tolist()]), sure
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of every class, shape (n_rows, n_classes), in ``classes_`` order.
