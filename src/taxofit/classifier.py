@@ -122,6 +122,7 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
     evidence_ : pandas.DataFrame
         One line per node: level, rows, f*, threshold, removed or not, and why.
     C_ : float
+        As given, or as chosen.
     psi_ : float, tuple of float or None
         The threshold parameter, where the strategy has one.
     classes_ : ndarray
@@ -138,6 +139,7 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
     calibration_ : Calibration
         How path scores become probabilities.
     encoder_ : transformer or None
+        Fitted; what turns texts or frames into numbers.
     encoder_choice_ : EncoderChoice or None
         Scores of the candidates where features were chosen; not saved with the model.
     weights_ : NodeWeights
