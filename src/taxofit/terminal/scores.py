@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from taxofit.workflow.comparing import ComparisonReport, System
+    from taxofit.workflow.comparing import ComparisonReport
     from taxofit.workflow.evaluating import EvaluationReport
-    from taxofit.workflow.scoring import Difference
-    from taxofit.workflow.three_ways import ThreeWays, Way
+    from taxofit.workflow.scoring import Difference, System
+    from taxofit.workflow.three_ways import ThreeWays
 
 __all__ = [
     "LEGEND",
@@ -88,7 +88,7 @@ def show_ways(console: Console, ways: ThreeWays) -> None:
 
 def _score_table(
     heading: str,
-    systems: Sequence[Way] | Sequence[System],
+    systems: Sequence[System],
     reference: str,
     differences: Mapping[str, Difference],
 ) -> Table:

@@ -15,7 +15,7 @@ from taxofit.errors import DataError, ModelError
 from taxofit.labels import label_array
 from taxofit.model_store import load_model, read_manifest
 from taxofit.taxonomy import Taxonomy
-from taxofit.workflow.scoring import Predictions, difference, predictions_on
+from taxofit.workflow.scoring import Predictions, System, difference, predictions_on
 from taxofit.workflow.sources import Source
 
 if TYPE_CHECKING:
@@ -27,19 +27,10 @@ if TYPE_CHECKING:
     from taxofit.progress import StageProgress
     from taxofit.workflow.scoring import Difference
 
-__all__ = ["ComparisonReport", "System", "compare_models", "compare_taxonomies"]
+__all__ = ["ComparisonReport", "compare_models", "compare_taxonomies"]
 
 TEST_SHARE = 0.25  # of the rows, where training and test file are one
 OWN_TAXONOMIES = ("original", "repaired", "flat")
-
-
-@dataclass(frozen=True)
-class System:
-    """One of those compared: its name, the nodes of its taxonomy, its scores."""
-
-    name: str
-    n_nodes: int
-    scores: dict[str, float]
 
 
 @dataclass(frozen=True)
