@@ -79,8 +79,8 @@ def run_reproduction(
     """
     protocol = Protocol() if protocol is None else protocol
     out = Path(out)
-    out.mkdir(parents=True, exist_ok=True)
     problem = load_problem(source, data, encoding=encoding, seed=protocol.seed)
+    out.mkdir(parents=True, exist_ok=True)
     results = run_protocol(problem, protocol, cache_folder=out / "cache", progress=progress)
     if draws_figures:
         results["notes"] += _draw(results, out / "figures")
