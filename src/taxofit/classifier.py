@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
@@ -17,35 +17,25 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from taxofit.bank.evidence import gather_evidence
 from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.rows import Rows
 from taxofit.bank.solver import SolverSettings
-from taxofit.bank.split import split_rows
 from taxofit.bank.warm_starts import WarmStarts
 from taxofit.bank.work_dir import WorkDir
 from taxofit.datasets.mapped import take_rows
-from taxofit.datasets.text_encoder import TextEncoder
-from taxofit.encoder_choice import choose_features, has_open_features
+from taxofit.encoder_choice import choose_features, has_open_features, new_encoder
 from taxofit.errors import DataError, TaxonomyError
 from taxofit.explanation import explain_steps
-from taxofit.flattening import Case, KeepAll
+from taxofit.fit_choices import FitChoices
 from taxofit.labels import check_labels, find_leaves, label_array
 from taxofit.methods import flattening_named
 from taxofit.notebook import NotebookSummary
 from taxofit.predict.packing import solve_and_pack
 from taxofit.predict.predictor import Predictor
 from taxofit.predict.pruning import N_TRIALS, Trial
-from taxofit.predict.search import GREEDY, Search
 from taxofit.predictions import Explanation, TopPredictions
-from taxofit.selection import (
-    C_GRID,
-    VALIDATION_FRACTION,
-    Selection,
-    Selector,
-    Validation,
-    evidence_table,
-)
+from taxofit.progress import stage_of
+from taxofit.selection import evidence_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,10 +44,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from taxofit.flattening import Flattening
+    from taxofit.predict.search import Search
+    from taxofit.progress import StageProgress
+    from taxofit.selection import Selection, Validation
     from taxofit.taxonomy import Taxonomy
 
     IntArray = NDArray[np.int32]
-    Progress = Callable[[str, int, int], None]
 
 __all__ = ["TaxonomyClassifier"]
 
@@ -130,6 +122,7 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
     evidence_ : pandas.DataFrame
         One line per node: level, rows, f*, threshold, removed or not, and why.
     C_ : float
+        As given, or as chosen.
     psi_ : float, tuple of float or None
         The threshold parameter, where the strategy has one.
     classes_ : ndarray
@@ -146,6 +139,7 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
     calibration_ : Calibration
         How path scores become probabilities.
     encoder_ : transformer or None
+        Fitted; what turns texts or frames into numbers.
     encoder_choice_ : EncoderChoice or None
         Scores of the candidates where features were chosen; not saved with the model.
     weights_ : NodeWeights
@@ -207,7 +201,7 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
         y: Any,
         sample_weight: ArrayLike | None = None,
         *,
-        progress: Progress | None = None,
+        progress: StageProgress | None = None,
     ) -> TaxonomyClassifier:
         """Solve the nodes, repair the taxonomy, and keep the models of the nodes that remain.
 
@@ -217,6 +211,8 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
         y : array-like
             Leaf labels; or paths (tuples, or one column per level).
         sample_weight : array-like, shape (n_rows,), optional
+            A row of weight 2 counts as two rows, in the objective and in all that validation rows
+            decide: C, the flattening, the search and the calibration.
         progress : callable, optional
             Called with (stage, done, in all) as nodes are solved.
         """
@@ -240,7 +236,15 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
             work_dir=None if self.work_dir is None else WorkDir(self.work_dir),
         )
         warm = WarmStarts(taxonomy.n_nodes)
-        selection, validation = self._select(bank, warm, progress)
+        choices = FitChoices(
+            flattening_named(self.flattening), self.C, self.search, self.gamma, self.beam_width
+        )
+        selection, validation = choices.settle(
+            bank,
+            seed=self._seed(),
+            also=warm.harvest,
+            progress=stage_of(progress, "Validating nodes"),
+        )
         repaired, kept = taxonomy.without(selection.choice.removed)
         self.weights_, report = solve_and_pack(
             bank,
@@ -252,7 +256,7 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
             search=selection.search,
             trial=self._trial(bank, validation, kept),
             start=warm.at(selection.C),
-            progress=_stage(progress, "Fitting nodes"),
+            progress=stage_of(progress, "Fitting nodes"),
         )
         if validation is not None:
             validation = replace(validation, rows=used[validation.rows])
@@ -263,9 +267,9 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
         self._describe(bank, selection)
         return self
 
-    def _settled_encoder(self, X: Any, y: Any, progress: Progress | None) -> Any:
+    def _settled_encoder(self, X: Any, y: Any, progress: StageProgress | None) -> Any:
         """Return an unfitted encoder of one's own or None, its features chosen if need be."""
-        encoder = _new_encoder(self.encoder)
+        encoder = new_encoder(self.encoder)
         self.encoder_choice_ = None
         if not has_open_features(encoder):
             return encoder
@@ -319,56 +323,6 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
                 f"prune must be 'auto', 'none' or a number not below 0, but is {self.prune!r}"
             )
 
-    def _select(
-        self, bank: NodeBank, warm: WarmStarts, progress: Progress | None
-    ) -> tuple[Selection, Validation | None]:
-        """Return C and what to remove, from validation rows where they are needed."""
-        strategy = flattening_named(self.flattening)
-        nothing_removed = KeepAll().choose(Case(bank.taxonomy))
-        fallback = Selection(
-            1.0 if self.C == "auto" else float(self.C), nothing_removed, search=self._given_search()
-        )
-        has_open_choice = self.search == "auto" or (
-            self.search == "beam" and "auto" in (self.gamma, self.beam_width)
-        )
-        if self.C != "auto" and not strategy.needs_evidence and not has_open_choice:
-            return replace(fallback, choice=strategy.choose(Case(bank.taxonomy))), None
-        rows = bank.rows
-        training, held_out = split_rows(
-            rows.X, bank.row_leaf, rows.weight, fraction=VALIDATION_FRACTION, seed=self._seed()
-        )
-        if not held_out.size or not training.size:
-            return fallback, None  # a single distinct row: nothing can be held out
-        smaller = bank.take(training)
-        evidence = gather_evidence(
-            smaller,
-            rows.take(held_out),
-            bank.row_leaf[held_out],
-            C_GRID if self.C == "auto" else [float(self.C)],
-            also=warm.harvest,
-            progress=_stage(progress, "Validating nodes"),
-        )
-        selector = Selector(smaller, evidence)
-        selection = selector.calibrate(self._best(selector, strategy))
-        return selection, selector.validation(held_out, selection)
-
-    def _best(self, selector: Selector, strategy: Flattening) -> Selection:
-        """Return the best selection for the search that was asked for."""
-        if self.search == "greedy":
-            return selector.select(strategy)
-        beam = selector.select_beam(strategy, gamma=self.gamma, width=self.beam_width)
-        if self.search == "beam":
-            return beam
-        greedy = selector.select(strategy)
-        return beam if beam.score > greedy.score else greedy
-
-    def _given_search(self) -> Search:
-        """Return the search as far as it is given; without validation rows, walks are greedy."""
-        if self.search != "beam":
-            return GREEDY
-        gamma = 1.0 if self.gamma == "auto" else self.gamma
-        return Search("beam", gamma, 0 if self.beam_width == "auto" else self.beam_width)
-
     def _trial(self, bank: NodeBank, validation: Validation | None, kept: IntArray) -> Trial | None:
         """Return what pruning is tried on: validation rows and their scores at the kept nodes."""
         if validation is None or not bank.rows.is_sparse:
@@ -407,24 +361,26 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
             nearest node above it that is probable enough, in the repaired taxonomy: at worst the
             root's.
         """
-        if min_confidence is None:
-            return self.predict_with_score(X)[0]
-        if not 0 <= min_confidence <= 1:
-            raise ValueError(f"min_confidence must be between 0 and 1, but is {min_confidence!r}")
-        X = self._ready(X)
-        nodes = self._predictor.find_sure(X, min_confidence, self._n_threads)
-        return label_array([self.taxonomy_.labels[node] for node in nodes.tolist()])
+        return self.predict_with_score(X, min_confidence=min_confidence)[0]
 
-    def predict_with_score(self, X: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return labels, and how sure the search is of each, between 0 and 1.
+    def predict_with_score(
+        self, X: Any, *, min_confidence: float | None = None
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Return the labels of :meth:`predict`, and how sure they are, between 0 and 1.
 
         That is the share of validation rows with such a path score that were right, as fitted in
         ``calibration_``; where there were no validation rows, the leaf's own σ(θ·x). Unlike
-        :meth:`predict_proba` it needs no look at other leaves.
+        :meth:`predict_proba` it needs no look at other leaves. With ``min_confidence`` it is the
+        probability that the row's leaf lies under the label, from all of them.
         """
+        if min_confidence is not None and not 0 <= min_confidence <= 1:
+            raise ValueError(f"min_confidence must be between 0 and 1, but is {min_confidence!r}")
         X = self._ready(X)
-        reached, totals = self._predictor.find(X, self._n_threads)
-        return self._labels_of(reached), self.calibration_.confidence(totals)
+        if min_confidence is None:
+            reached, totals = self._predictor.find(X, self._n_threads)
+            return self._labels_of(reached), self.calibration_.confidence(totals)
+        nodes, sure = self._predictor.find_sure(X, min_confidence, self._n_threads)
+        return label_array([self.taxonomy_.labels[node] for node in nodes.tolist()]), sure
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of every class, shape (n_rows, n_classes), in ``classes_`` order.
@@ -559,13 +515,6 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
         return tags
 
 
-def _new_encoder(encoder: Any) -> Any:
-    """Return an unfitted encoder of one's own, or None."""
-    if isinstance(encoder, str):
-        return TextEncoder(features=encoder)  # type: ignore[arg-type]
-    return None if encoder is None else clone(encoder)
-
-
 def _one_row(x: Any) -> Any:
     """Return a single text or row as the one of several."""
     if isinstance(x, str):
@@ -574,7 +523,3 @@ def _one_row(x: Any) -> Any:
         is_text = len(x) > 0 and isinstance(x[0], str)
         return x if is_text else np.asarray(x)[None, :]
     return x
-
-
-def _stage(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
-    return None if progress is None else lambda done, total: progress(name, done, total)

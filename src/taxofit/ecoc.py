@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from taxofit.bank.solver import BlockSolution
+    from taxofit.progress import Progress
     from taxofit.taxonomy import Taxonomy
 
     IntArray = NDArray[np.int32]
     Code = NDArray[np.int8]
-    Progress = Callable[[int, int], None]
 
 __all__ = [
     "CodeChoice",

@@ -21,7 +21,7 @@ from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.rows import Rows
 from taxofit.bank.solver import SolverSettings
 from taxofit.bank.split import split_rows
-from taxofit.datasets.text_encoder import ANALYSES
+from taxofit.datasets.text_encoder import ANALYSES, TextEncoder
 from taxofit.metrics import macro_f1_nodes
 from taxofit.selection import VALIDATION_FRACTION
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from taxofit.bank.harvest import Arrays
     from taxofit.bank.kernels import Device
     from taxofit.bank.solver import BlockSolution
+    from taxofit.progress import StageProgress
     from taxofit.taxonomy import Taxonomy
 
     IntArray = NDArray[np.int32]
-    Progress = Callable[[str, int, int], None]
 
-__all__ = ["EncoderChoice", "choose_features", "has_open_features"]
+__all__ = ["EncoderChoice", "choose_features", "has_open_features", "new_encoder"]
 
 AUTO = "auto"
 CHOICE_C = 10.0
@@ -72,6 +72,19 @@ class EncoderChoice:
     n_leaves: int
 
 
+def new_encoder(encoder: Any) -> Any:
+    """Return an unfitted encoder of one's own, or None; a name stands for a text encoder.
+
+    Examples
+    --------
+    >>> new_encoder("pairs")
+    TextEncoder(features='pairs')
+    """
+    if isinstance(encoder, str):
+        return TextEncoder(features=encoder)  # type: ignore[arg-type]
+    return None if encoder is None else clone(encoder)
+
+
 def has_open_features(encoder: Any) -> bool:
     """Return whether the features of an encoder are still to be chosen.
 
@@ -93,7 +106,7 @@ def choose_features(
     seed: int = 0,
     n_threads: int | None = None,
     device: Device = "cpu",
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> EncoderChoice:
     """Return which features an encoder should have on these rows.
 

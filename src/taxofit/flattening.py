@@ -96,6 +96,7 @@ class Judge:
                 self.predict(removed),
                 self._taxonomy.is_leaf,
                 self._classes,
+                self._evidence.row_weight,
             )
         return self._known[key]
 

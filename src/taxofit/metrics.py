@@ -11,7 +11,7 @@ as wrong, even if it lies above the truth; the hierarchical ones give it the cre
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -66,13 +66,13 @@ class ClassCounts:
     classes : ndarray of int, shape (n_classes,)
         Nodes, ascending.
     n_true, n_predicted, n_right : ndarray of int64, shape (n_classes,)
-        TP + FN, TP + FP and TP of each class.
+        TP + FN, TP + FP and TP of each class; float64 where rows have weights.
     """
 
     classes: Nodes
-    n_true: NDArray[np.int64]
-    n_predicted: NDArray[np.int64]
-    n_right: NDArray[np.int64]
+    n_true: NDArray[Any]
+    n_predicted: NDArray[Any]
+    n_right: NDArray[Any]
 
     @property
     def precision(self) -> FloatArray:
@@ -95,6 +95,7 @@ def count_classes(
     predicted: Nodes,
     is_leaf: NDArray[np.bool_],
     classes: Nodes | None = None,
+    weight: FloatArray | None = None,
 ) -> ClassCounts:
     """Return the counts of every class, over nodes.
 
@@ -107,6 +108,8 @@ def count_classes(
     is_leaf : ndarray of bool, shape (n_nodes,)
     classes : ndarray of int, optional
         Further classes, repeats allowed: the training rows' nodes, say.
+    weight : ndarray of float64, shape (n_rows,), optional
+        What a row counts, above 0; 1 by default.
 
     Examples
     --------
@@ -116,9 +119,12 @@ def count_classes(
     ([1, 2, 3], [1, 0, 0])
     """
     n_nodes = is_leaf.size
-    n_true = np.bincount(true, minlength=n_nodes)
-    n_predicted = np.bincount(predicted, minlength=n_nodes)
-    n_right = np.bincount(true[true == predicted], minlength=n_nodes)
+    is_right = true == predicted
+    n_true = np.bincount(true, weight, minlength=n_nodes)
+    n_predicted = np.bincount(predicted, weight, minlength=n_nodes)
+    n_right = np.bincount(
+        true[is_right], None if weight is None else weight[is_right], minlength=n_nodes
+    )
     is_class = (n_true > 0) | ((n_predicted > 0) & is_leaf)
     if classes is not None:
         is_class[classes] = True
@@ -196,6 +202,7 @@ def macro_f1_nodes(
     predicted: Nodes,
     is_leaf: NDArray[np.bool_],
     classes: Nodes | None = None,
+    weight: FloatArray | None = None,
 ) -> float:
     """Return :func:`macro_f1` of nodes; the parameters are those of :func:`count_classes`.
 
@@ -204,7 +211,7 @@ def macro_f1_nodes(
     >>> macro_f1_nodes(np.array([1, 2]), np.array([1, 2]), np.array([False, True, True]))
     1.0
     """
-    return float(count_classes(true, predicted, is_leaf, classes).f1.mean())
+    return float(count_classes(true, predicted, is_leaf, classes, weight).f1.mean())
 
 
 def macro_f1_lshtc(

@@ -43,12 +43,15 @@ class PathJudge:
         True leaves as its nodes.
     classes : ndarray of int32
         Leaves over which macro-F1 runs, as its nodes.
+    weight : ndarray of float64, shape (n_rows,), optional
+        What every row counts.
     """
 
     taxonomy: Taxonomy
     logs: NDArray[np.float32]
     true: IntArray
     classes: IntArray
+    weight: NDArray[np.float64] | None = None
 
     @classmethod
     def on(
@@ -59,7 +62,8 @@ class PathJudge:
         place = np.full(original.n_nodes, -1, dtype=np.int32)
         place[kept] = np.arange(kept.size)
         logs = log_sigmoid(evidence.scores[:, kept])
-        return cls(flattened, logs, place[evidence.row_leaf], place[classes])
+        true = place[evidence.row_leaf]
+        return cls(flattened, logs, true, place[classes], evidence.row_weight)
 
     def score(self, search: Search) -> float:
         """Return the macro-F1 of a beam search."""
@@ -85,15 +89,15 @@ class PathJudge:
 
     def most_likely_gamma(self) -> float:
         """Return the γ of highest likelihood of the true leaves."""
-        losses = [fit_temperature(*self._leaf_totals(gamma))[1] for gamma in GAMMAS]
+        losses = [fit_temperature(*self._leaf_totals(gamma), self.weight)[1] for gamma in GAMMAS]
         return GAMMAS[int(np.nanargmin(losses))] if np.isfinite(losses).any() else 0.0
 
     def calibrate(self, gamma: float, reached: IntArray) -> Calibration:
         """Return the calibration for a search that takes the rows to these leaves."""
         totals = path_scores(self.logs, self.taxonomy, gamma)
-        beta, _ = fit_temperature(*self._leaf_totals(gamma))
+        beta, _ = fit_temperature(*self._leaf_totals(gamma), self.weight)
         own = totals[np.arange(reached.size), reached]
-        return fit_calibration(beta, own, reached == self.true)
+        return fit_calibration(beta, own, reached == self.true, self.weight)
 
     def _leaf_totals(self, gamma: float) -> tuple[NDArray[Any], NDArray[np.int64]]:
         leaves = self.taxonomy.leaf_order
@@ -102,4 +106,4 @@ class PathJudge:
         return path_scores(self.logs, self.taxonomy, gamma)[:, leaves], column[self.true]
 
     def _macro_f1(self, reached: IntArray) -> float:
-        return macro_f1_nodes(self.true, reached, self.taxonomy.is_leaf, self.classes)
+        return macro_f1_nodes(self.true, reached, self.taxonomy.is_leaf, self.classes, self.weight)

@@ -125,3 +125,4 @@ def test_the_documentation_builds_without_a_warning(tmp_path):
     for page in pages:
         text = page.read_text("utf-8")
         assert "fonts.googleapis" not in text, f"{page} loads fonts from elsewhere"
+        assert ":<code>" not in text, f"{page} shows a role of Sphinx"

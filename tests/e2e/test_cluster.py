@@ -2,13 +2,16 @@
 
 import os
 import signal
+import subprocess
+import sys
+from contextlib import ExitStack
 
 import joblib
 import numpy as np
 import pytest
 
-from taxofit import TaxonomyClassifier
-from taxofit.bank import distribution, lanes
+from taxofit import DataError, TaxonomyClassifier
+from taxofit.bank import dask_tasks, distribution, lanes
 from taxofit.datasets import make_taxonomy_classification
 from taxofit.datasets.web_directory import make_web_directory
 
@@ -105,6 +108,52 @@ def test_a_dask_worker_killed_in_mid_fit_changes_nothing(cluster, rows, at_home)
     assert victims[0] not in cluster.run(os.getpid)
 
 
+@pytest.fixture
+def empty_cluster():
+    """Start a scheduler without workers."""
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def test_the_only_dask_worker_may_be_replaced_in_mid_fit(empty_cluster, rows, at_home):
+    address = empty_cluster.scheduler.address
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1"]
+    with ExitStack() as processes:
+
+        def start_worker():
+            process = subprocess.Popen([*command, "--no-nanny", "--no-dashboard"])
+            processes.callback(process.wait)
+            processes.callback(process.kill)
+            return process
+
+        first = start_worker()
+
+        def replace(stage, done, total):
+            if first.returncode is None and stage == "Validating nodes" and done > total / 4:
+                first.kill()
+                first.wait()
+                start_worker()
+
+        with joblib.parallel_config(backend="dask", client=empty_cluster):
+            model = fitted(rows, replace)
+        assert first.returncode == -signal.SIGKILL
+        assert_identical(model, at_home)
+
+
+def test_a_cluster_without_workers_is_an_error_that_says_so(empty_cluster, rows, monkeypatch):
+    monkeypatch.setattr(dask_tasks, "RESTART_SECONDS", 0.1)
+    settings = {"client": empty_cluster, "wait_for_workers_timeout": 0.2}
+    with (
+        joblib.parallel_config(backend="dask", **settings),
+        pytest.raises(DataError, match=r"has had no worker for 0\.2 seconds; start one"),
+    ):
+        fitted(rows)
+
+
 def test_a_fit_on_workers_resumes_what_threads_began(rows, at_home, tmp_path, monkeypatch):
     work_dir = tmp_path / "work"
     calls = []
@@ -143,7 +192,7 @@ def test_dense_rows_give_the_same_bits_in_processes():
 
 
 def test_backends_that_return_all_at_once_work_in_waves(rows, at_home, monkeypatch):
-    monkeypatch.setattr(distribution, "TASKS_PER_WAVE", 1)
+    monkeypatch.setattr(distribution, "TASKS_PER_WAVE", 8)  # several waves of the sixty tasks
     with joblib.parallel_config(backend="multiprocessing", n_jobs=2):
         assert_identical(fitted(rows), at_home)
 

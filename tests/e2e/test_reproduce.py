@@ -45,19 +45,3 @@ def test_a_folder_of_ones_own_gives_results_tables_and_figures(tmp_path):
     assert {r["seed"] for r in results["results"]} == {0, 1}
     assert "Global-INF" in (out / "tables.md").read_text()
     assert list((out / "figures").glob("*.html"))
-
-
-def test_bad_requests_end_with_one_line(tmp_path):
-    for arguments, problem in [
-        (["clf", "--out", str(tmp_path / "o")], "neither a folder nor one of 20news, clef"),
-        (["clef", "--out", str(tmp_path / "o"), "--runs", "0"], "n_runs must be at least 1"),
-        (["clef", "--out", str(tmp_path / "o"), "--methods", "svm"], "unknown method 'svm'"),
-        (
-            ["clef", "--out", str(tmp_path / "o"), "--data", str(tmp_path)],
-            "clef is expected in the folder",
-        ),
-    ]:
-        done = run("reproduce", *arguments)
-        assert done.returncode == 2
-        assert problem in done.stderr
-        assert len(done.stderr.strip().splitlines()) == 1

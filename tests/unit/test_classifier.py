@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import astuple
 
 import numpy as np
 import pandas as pd
@@ -158,6 +159,28 @@ def test_weight_two_is_the_row_twice(pets):
     np.testing.assert_allclose(
         weighted.node_coef("land")[0], repeated.node_coef("land")[0], rtol=1e-5
     )
+
+
+@pytest.mark.parametrize("search", ["greedy", "beam"])
+def test_weighted_validation_rows_decide_like_repeated_ones(search):
+    rng = np.random.default_rng(2)
+    y = rng.choice(["cat", "dog", "cod", "eel"], 400)
+    centres = {"cat": (0, 0), "dog": (1, 0), "cod": (0, 1), "eel": (1, 1)}
+    X = np.array([centres[label] for label in y]) + 0.7 * rng.normal(size=(400, 2))
+    # The weights change what the classes are worth: without them, other numbers come out.
+    times = np.where(y == "cat", 6, np.where(y == "dog", 2, 1))
+    model = TaxonomyClassifier(ANIMALS, flattening="global-inf", search=search, tol=1e-8)
+    weighted = clone(model).fit(X, y, sample_weight=times)
+    repeated = clone(model).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    plain = clone(model).fit(X, y)
+    assert weighted.removed_ == repeated.removed_
+    assert (weighted.C_, weighted.psi_) == (repeated.C_, repeated.psi_)
+    assert weighted.search_ == repeated.search_
+    assert weighted.validation_score_ == pytest.approx(repeated.validation_score_)
+    assert weighted.validation_score_ != pytest.approx(plain.validation_score_)
+    found, wanted = (astuple(m.calibration_) for m in (weighted, repeated))
+    np.testing.assert_allclose(found, wanted, rtol=1e-3)
+    assert not np.allclose(found, astuple(plain.calibration_), rtol=1e-2)
 
 
 def test_pipeline_and_grid_search_work(small):

@@ -16,7 +16,19 @@ def _warnings_are_shown_as_before(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "command", ["fit", "flatten", "predict", "explain", "evaluate", "info", "demo"]
+    "command",
+    [
+        "fit",
+        "flatten",
+        "predict",
+        "explain",
+        "evaluate",
+        "info",
+        "report",
+        "serve",
+        "demo",
+        "reproduce",
+    ],
 )
 def test_every_command_helps_with_an_example(command, capsys):
     assert cli.main([command, "--help"]) == 0
@@ -52,6 +64,10 @@ def test_version_is_printed(capsys):
         (["evaluate", "absent", "absent.csv"], "absent is not a taxofit model"),
         (["info", "absent.csv"], "no such file: absent.csv"),
         (["demo", "--rows", "1"], "n_rows must be at least"),
+        (["reproduce", "clf", "--out", "o"], "neither a folder nor one of 20news, clef"),
+        (["reproduce", "clef", "--out", "o", "--runs", "0"], "n_runs must be at least 1"),
+        (["reproduce", "clef", "--out", "o", "--methods", "svm"], "unknown method 'svm'"),
+        (["reproduce", "clef", "--out", "o", "--data", "."], "clef is expected in the folder"),
         (["--colour"], "No such option: --colour"),
     ],
 )
@@ -90,6 +106,11 @@ def test_a_mistake_of_ours_is_not_dressed_up_as_bad_input(monkeypatch):
     monkeypatch.setattr("taxofit.workflow.demo.run_demo", fail)
     with pytest.raises(ZeroDivisionError):
         cli.main(["demo"])
+
+
+def test_every_view_is_where_it_is_said_to_be():
+    assert terminal.__all__ == sorted(terminal._HOME)
+    assert all(callable(getattr(terminal, name)) for name in terminal.__all__)
 
 
 def test_messages_stay_on_one_line_and_do_not_steer_the_terminal(capsys):

@@ -4,85 +4,20 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import asdict, dataclass
 
 import numpy as np
 import pytest
 
 from taxofit import cli, load_model
-from taxofit.explanation_view import show_explanation
-from taxofit.workflow import explaining
+from taxofit.predictions import Candidate, Explanation, FeatureShare, Step
+from taxofit.terminal import show_explanation
 from taxofit.workflow.options import FitOptions
 from taxofit.workflow.training import fit_file
-
-
-@dataclass
-class Share:
-    name: str
-    value: float
-    weight: float
-    contribution: float
-
-
-@dataclass
-class Candidate:
-    label: str
-    score: float
-    probability: float
-    features: tuple[Share, ...]
-
-
-@dataclass
-class Step:
-    label: str
-    candidates: tuple[Candidate, ...]
-
-
-@dataclass
-class Explanation:
-    label: str
-    path: tuple[str, ...]
-    probability: float
-    steps: tuple[Step, ...]
-
-    def to_json(self):
-        return asdict(self)
-
-
-KETTLE = Explanation(
-    "Kettles",
-    ("Home", "Kettles"),
-    0.97,
-    (
-        Step("Home", (
-            Candidate("Home", 2.31, 0.92, (Share("kettle", 0.7, 1.7, 1.2),)),
-            Candidate("Pets", -1.1, 0.08, (Share("kettle", 0.7, -0.9, -0.6),)),
-        )),
-        Step("Kettles", (Candidate("Kettles", 3.0, 1.0, (Share("[red]\x1b[2J", 1.0, 1.0, 1.0),)),)),
-    ),
-)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
 def _warnings_are_shown_as_before(monkeypatch):
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """Return what the classifier is asked to explain; the answer is always the kettle."""
-    questions = []
-
-    class Explaining:
-        def __init__(self, folder):
-            self.n_features_in_ = load_model(folder).n_features_in_
-
-        def explain(self, x, *, n_candidates, n_features):
-            questions.append((x, n_candidates, n_features))
-            return KETTLE
-
-    monkeypatch.setattr(explaining, "load_model", Explaining)
-    return questions
 
 
 @pytest.fixture(scope="module")
@@ -97,34 +32,52 @@ def shop(tmp_path_factory):
     return folder
 
 
-def test_steps_candidates_and_words_are_shown(capsys):
-    show_explanation(KETTLE, "electric kettle")
+def explained(*arguments, capsys):
+    assert cli.main(["explain", *map(str, arguments), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_steps_candidates_and_words_are_shown(shop, capsys):
+    told = load_model(shop / "texts").explain("electric kettle")
+    assert cli.main(["explain", str(shop / "texts"), "electric kettle"]) == 0
     shown = capsys.readouterr().out
-    assert "→ Home > Kettles  97.0%" in shown
-    for said in ("▶ Home", "+2.31", "92.0%", "kettle +1.20", "Pets", "-1.10", "kettle −0.60"):
-        assert said in shown
-    assert "[red]�[2J +1.00" in shown
+    assert "electric kettle" in shown
+    assert f"→ {' > '.join(told.path)}  {told.probability:.1%}" in shown
+    for step in told.steps:
+        assert f"▶ {step.label}" in shown
+        for candidate in step.candidates:
+            (share,) = candidate.features  # "electric" was in no row of training
+            sign = "−" if share.contribution < 0 else "+"
+            assert f"kettle {sign}{abs(share.contribution):.2f}" in shown
+            assert f"{candidate.score:+.2f}" in shown
+            assert f"{candidate.probability:.1%}" in shown
 
 
-def test_a_text_is_explained_as_it_is(shop, asked, capsys):
-    assert cli.main(["explain", str(shop / "texts"), "electric kettle", "--candidates", "3"]) == 0
-    assert asked == [("electric kettle", 3, 10)]
-    assert "electric kettle" in capsys.readouterr().out
+def test_names_do_not_steer_the_terminal(capsys):
+    share = FeatureShare("[red]\x1b[2J", value=1.0, weight=1.0, contribution=1.0)
+    candidate = Candidate("Kettles", score=3.0, probability=1.0, features=(share,))
+    path = ("Home", "Kettles")
+    show_explanation(Explanation("Kettles", path, 1.0, (Step("Kettles", (candidate,)),)), "kettle")
+    assert "[red]�[2J +1.00" in capsys.readouterr().out
 
 
-def test_json_is_what_the_explanation_says_of_itself(shop, asked, capsys):
-    assert cli.main(["explain", str(shop / "texts"), "electric kettle", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["steps"][1]["candidates"][0]["label"] == "Kettles"
-    assert len(asked) == 1
+def test_json_is_what_the_classifier_says(shop, capsys):
+    arguments = ("electric kettle", "--candidates", "1", "--features", "3")
+    found = explained(shop / "texts", *arguments, capsys=capsys)
+    told = load_model(shop / "texts").explain("electric kettle", n_candidates=1, n_features=3)
+    assert found == json.loads(json.dumps(told.to_json()))
+    assert all(len(step["candidates"]) == 1 for step in found["steps"])
 
 
-def test_a_row_of_a_file_is_found_by_its_number(shop, asked):
-    arguments = ["explain", str(shop / "texts"), "--row", "5", str(shop / "shop.csv")]
-    assert cli.main(arguments) == 0
-    assert asked[0][0] == "blue fish"
-    arguments = ["explain", str(shop / "numbers"), "--row", "6", str(shop / "shop.csv")]
-    assert cli.main(arguments) == 0
-    np.testing.assert_array_equal(asked[1][0], [1.0])
+def test_a_row_of_a_file_is_found_by_its_number(shop, capsys):
+    row = ("--row", "5", shop / "shop.csv")
+    found = explained(shop / "texts", *row, capsys=capsys)
+    assert found == explained(shop / "texts", "blue fish", capsys=capsys)
+    assert found["label"] == "fish"
+    row = ("--row", "6", shop / "shop.csv")
+    found = explained(shop / "numbers", *row, capsys=capsys)
+    told = load_model(shop / "numbers").explain(np.array([1.0]))
+    assert found == json.loads(json.dumps(told.to_json()))
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,10 @@ import pytest
 
 from taxofit import load_model
 from taxofit.errors import DataError
-from taxofit.workflow import predicting
+from taxofit.predict.predictor import Predictor
 from taxofit.workflow.options import FitOptions
-from taxofit.workflow.outputs import Answers, Layout, format_of_output, open_writer
+from taxofit.workflow.output_formats import Answers, Layout
+from taxofit.workflow.outputs import format_of_output, open_writer
 from taxofit.workflow.predict_options import PredictOptions
 from taxofit.workflow.predicting import predict_file
 from taxofit.workflow.training import fit_file
@@ -255,73 +256,72 @@ class TestOutputs:
             format_of_output("o.xlsx")
 
 
-class Ranking:
-    """The model of the shop, with answers of the shape that top-k and probabilities have."""
-
-    def __init__(self, model):
-        self._model = load_model(model)
-        self.classes_ = self._model.classes_
-        self.original_taxonomy_ = self._model.original_taxonomy_
-
-    def predict_proba(self, X):
-        return np.tile([0.5, 0.3, 0.2], (len(X), 1))
-
-    def predict_topk(self, X, k):
-        k = min(k, 3)
-        return SimpleNamespace(
-            labels=np.array([self.classes_[:k]] * len(X), dtype=object),
-            probabilities=np.array([[0.5, 0.3, 0.2][:k]] * len(X)),
-        )
-
-    def predict_with_score(self, X):
-        return self._model.predict_with_score(X)
-
-    def predict(self, X, min_confidence):
-        assert min_confidence == 0.6
-        nothing = self.original_taxonomy_.labels[0]
-        return np.array(["Home", *[nothing] * (len(X) - 1)], dtype=object)
+@pytest.fixture(scope="module")
+def classifier(model):
+    return load_model(model)
 
 
 class TestRanks:
-    @pytest.fixture(autouse=True)
-    def _ranking(self, monkeypatch):
-        monkeypatch.setattr(predicting, "load_model", Ranking)
-
-    def test_ranks_are_columns_of_csv(self, model, new_csv):
-        row = predicted(model, new_csv, top=2)[0]
-        assert list(row) == ["label", "path", "score", "label_2", "path_2", "score_2"]
-        assert (row["label_2"], row["path_2"], row["score_2"]) == ("Mugs", "Home > Mugs", "0.3")
+    def test_ranks_are_columns_of_csv(self, model, classifier, new_csv):
+        best = classifier.predict_topk(NEW, k=2)
+        rows = predicted(model, new_csv, top=2)
+        assert list(rows[0]) == ["label", "path", "score", "label_2", "path_2", "score_2"]
+        assert [[row["label"], row["label_2"]] for row in rows] == best.labels.tolist()
+        for row, paths, scores in zip(rows, best.paths, best.probabilities, strict=True):
+            assert [row["path"], row["path_2"]] == [" > ".join(path) for path in paths]
+            assert [row["score"], row["score_2"]] == [format(score, ".6g") for score in scores]
 
     def test_there_are_no_more_ranks_than_labels(self, model, new_csv):
         assert list(predicted(model, new_csv, top=9)[0])[-1] == "score_3"
 
-    def test_ranks_are_a_list_in_json_and_parquet(self, model, new_csv, tmp_path):
-        options = PredictOptions(top=4)
-        predict_file(model, new_csv, str(tmp_path / "o.jsonl"), options)
-        predict_file(model, new_csv, str(tmp_path / "o.parquet"), options)
+    def test_ranks_are_a_list_in_json_and_parquet(self, model, classifier, new_csv, tmp_path):
+        best = classifier.predict_topk(NEW, k=4)
         for name in ("o.jsonl", "o.parquet"):
-            row = read_back(tmp_path / name)[0]
-            assert row["label"] == "Kettles"
-            assert [entry["label"] for entry in row["top"]] == ["Kettles", "Mugs", "Fish"]
-            assert row["top"][2] == {"label": "Fish", "path": ["Pets", "Fish"], "score": 0.2}
+            predict_file(model, new_csv, str(tmp_path / name), PredictOptions(top=4))
+            for position, row in enumerate(read_back(tmp_path / name)):
+                assert row["label"] == best.labels[position, 0]
+                assert [entry["label"] for entry in row["top"]] == best.labels[position].tolist()
+                assert [tuple(entry["path"]) for entry in row["top"]] == list(best.paths[position])
+                assert [entry["score"] for entry in row["top"]] == pytest.approx(
+                    best.probabilities[position].tolist(), rel=1e-5
+                )
 
-    def test_probabilities_of_all_labels_are_written(self, model, new_csv, tmp_path):
-        row = predicted(model, new_csv, proba=True)[0]
-        assert (row["p(Kettles)"], row["p(Mugs)"], row["p(Fish)"]) == ("0.5", "0.3", "0.2")
-        predict_file(model, new_csv, str(tmp_path / "o.jsonl"), PredictOptions(proba=True))
-        assert read_back(tmp_path / "o.jsonl")[0]["probabilities"]["Mugs"] == 0.3
-        predict_file(model, new_csv, str(tmp_path / "o.parquet"), PredictOptions(proba=True))
-        assert read_back(tmp_path / "o.parquet")[3]["p(Fish)"] == 0.2
+    def test_probabilities_of_all_labels_are_written(self, model, classifier, new_csv, tmp_path):
+        wanted = classifier.predict_proba(NEW)
+        rows = {"csv": predicted(model, new_csv, proba=True)}
+        for name in ("jsonl", "parquet"):
+            predict_file(model, new_csv, str(tmp_path / f"o.{name}"), PredictOptions(proba=True))
+            rows[name] = read_back(tmp_path / f"o.{name}")
+        for position, label in enumerate(classifier.classes_.tolist()):
+            for name in ("csv", "parquet"):
+                written = [float(row[f"p({label})"]) for row in rows[name]]
+                np.testing.assert_allclose(written, wanted[:, position], rtol=1e-5)
+            written = [row["probabilities"][label] for row in rows["jsonl"]]
+            np.testing.assert_allclose(written, wanted[:, position], rtol=1e-5)
 
-    def test_an_unsure_row_may_stop_above_the_leaves(self, model, new_csv, tmp_path):
+    def test_an_unsure_row_may_stop_above_the_leaves(self, model, classifier, new_csv, tmp_path):
+        blank = dict(zip(classifier.classes_, classifier.predict_proba([""])[0], strict=True))
+        home = blank["Kettles"] + blank["Mugs"]  # two of three leaves that are all alike
         sure, unsure, *_ = predicted(model, new_csv, min_confidence=0.6)
-        assert (sure["label"], sure["path"], sure["score"]) == ("Home", "Home", "0.8")
-        assert (unsure["label"], unsure["path"], unsure["score"]) == ("", "", "1")
+        assert (sure["label"], sure["path"]) == ("Mugs", "Home > Mugs")
+        assert (unsure["label"], unsure["path"]) == ("Home", "Home")
+        assert float(unsure["score"]) == pytest.approx(home, rel=1e-5)
+        _, nothing, *_ = predicted(model, new_csv, min_confidence=0.9)
+        assert (nothing["label"], nothing["path"], nothing["score"]) == ("", "", "1")
         for name in ("o.jsonl", "o.parquet"):
-            options = PredictOptions(min_confidence=0.6)
+            options = PredictOptions(min_confidence=0.9)
             predict_file(model, new_csv, str(tmp_path / name), options)
             row = read_back(tmp_path / name)[1]
-            assert (row["label"], row["path"], row["score"]) == (None, [], pytest.approx(1))
+            assert (row["label"], row["path"], row["score"]) == (None, [], 1)
+
+    def test_probabilities_are_computed_once(self, model, new_csv, monkeypatch):
+        counted = []
+        compute = Predictor.probabilities
+        monkeypatch.setattr(
+            Predictor, "probabilities", lambda *given: counted.append(1) or compute(*given)
+        )
+        predicted(model, new_csv, min_confidence=0.6)
+        assert len(counted) == 1
 
 
 def test_labels_that_are_numbers_stay_numbers(tmp_path):

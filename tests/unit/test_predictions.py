@@ -61,9 +61,14 @@ def test_unsure_rows_stop_above_the_leaf(shop):
     taxonomy, proba = clf.taxonomy_, clf.predict_proba(texts)
     of_class = {label: k for k, label in enumerate(clf.classes_)}
     sure, leaves = clf.predict(texts, min_confidence=0.9), clf.predict(texts)
+    labels, scores = clf.predict_with_score(texts, min_confidence=0.9)
+    assert np.array_equal(sure, labels)
     assert 0 < np.mean(sure != leaves) < 1
     for row, (label, leaf) in enumerate(zip(sure, leaves, strict=True)):
         node, end = taxonomy.node_of(leaf), taxonomy.node_of(label)
+        below = [of_class[x] for x in _leaves_under(taxonomy, end) if x in of_class]
+        assert scores[row] == pytest.approx(proba[row, below].sum())
+        assert scores[row] >= 0.9
         while node != end:  # what was passed on the way up was too improbable
             below = [of_class[x] for x in _leaves_under(taxonomy, node) if x in of_class]
             assert proba[row, below].sum() < 0.9 + 1e-9

@@ -20,6 +20,7 @@ from taxofit.methods import FLATTENINGS
 from taxofit.workflow.demo import run_demo
 from taxofit.workflow.describing import describe
 from taxofit.workflow.evaluating import evaluate_file
+from taxofit.workflow.file_formats import format_of
 from taxofit.workflow.options import (
     FEATURES,
     INTERNAL_LABELS,
@@ -30,7 +31,7 @@ from taxofit.workflow.options import (
 )
 from taxofit.workflow.predict_options import PredictOptions
 from taxofit.workflow.predicting import predict_file
-from taxofit.workflow.sources import Source, format_of, read_for_fit
+from taxofit.workflow.sources import Source, read_for_fit
 from taxofit.workflow.training import fit_file
 
 TABLE = FitOptions(text=("title",), label_path="category", method="td-lr", C="10")

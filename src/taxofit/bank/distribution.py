@@ -6,7 +6,8 @@
 What the blocks of a bank have in common (rows above all) goes to every worker once, as a
 :class:`Parcel`; a task then carries node numbers, and comes back as what was picked from its
 solution. How a parcel travels is up to the backend: dask scatters it, Ray keeps it in its object
-store, Spark broadcasts it, joblib's own processes map it into memory.
+store, Spark broadcasts it, joblib's own processes map it into memory. Tasks of dask go to its
+client directly; see :mod:`taxofit.bank.dask_tasks`.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from collections import OrderedDict
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
-from uuid import uuid4
 
 import joblib
 import numpy as np
@@ -27,6 +28,7 @@ from joblib.parallel import get_active_backend
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from taxofit.bank.block_solver import solver_for
+from taxofit.bank.dask_tasks import DaskParcel, is_dask, run_on_dask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -43,11 +45,9 @@ __all__ = ["Parcel", "opened_parcels", "solve_on_workers", "workers_backend"]
 MAX_OPEN = 2  # parcels of which a worker keeps the rows and the solver
 # Dask and Ray give the task of a lost worker to another. What they cannot make good is the loss of
 # the last copy of the rows, and joblib's own processes make good nothing: then we start over with
-# the tasks that are left.
+# the tasks that are left, and give up when that brings nothing three times in a row.
 LOST_WORKER = (BrokenExecutor, CancelledError, TimeoutError)
 N_ATTEMPTS = 3
-RESTART_SECONDS = 120
-FETCH_SECONDS = 120
 TASKS_PER_WAVE = 4  # for each worker, where a backend returns nothing before all is done
 
 
@@ -84,30 +84,6 @@ class Parcel:
 
 
 @dataclass(frozen=True)
-class _DaskParcel:
-    """A parcel scattered to one worker, from which each of the others fetches it once.
-
-    Were it an argument that dask knows of, dask would put it in place before every task, and fetch
-    it again whenever its memory manager had found one copy too many.
-    """
-
-    key: str
-    name: str  # under which it is published on the cluster
-
-    def opened(self) -> Parcel:
-        from distributed import get_client, get_worker
-
-        client: Any = get_client()
-        here: Any = get_worker().data
-        future = client.get_dataset(self.name)
-        if future.key in here:
-            return here[future.key]
-        if not any(client.who_has([future]).values()):
-            raise CancelledError(f"{self.name} was lost with the worker that had it")
-        return future.result(timeout=FETCH_SECONDS)
-
-
-@dataclass(frozen=True)
 class _RayParcel:
     """A parcel in Ray's object store: every machine fetches it once."""
 
@@ -131,7 +107,7 @@ class _SparkParcel:
         return self.broadcast.value
 
 
-AnyParcel = Parcel | _DaskParcel | _RayParcel | _SparkParcel
+AnyParcel = Parcel | DaskParcel | _RayParcel | _SparkParcel
 
 
 class _Bench(NamedTuple):
@@ -180,27 +156,31 @@ def solve_on_workers(
         From :func:`workers_backend`.
     """
     waiting = dict(tasks)
-    for attempt in itertools.count(1):
-        if not waiting:
-            return
+    n_in_vain = 0
+    while waiting:
+        n_before = len(waiting)
         try:
             for number, solved in _dispatch(Parcel(work), waiting, backend):
                 del waiting[number]
                 yield number, solved
-        except Exception as error:
-            if attempt == N_ATTEMPTS or not isinstance(error, LOST_WORKER):
+        except LOST_WORKER:
+            n_in_vain = n_in_vain + 1 if len(waiting) == n_before else 0
+            if n_in_vain == N_ATTEMPTS:
                 raise
-            _wait_for_workers(backend)
 
 
 def _dispatch(
     parcel: Parcel, tasks: Mapping[int, Callable[[], BlockTask]], backend: Any
 ) -> Iterator[Solved]:
     """Yield results as they come, or wave by wave where the backend holds them back."""
+    in_order = list(tasks.items())
+    if is_dask(backend):
+        prepared = (partial(_call, number, make) for number, make in in_order)
+        yield from run_on_dask(parcel, prepared, backend)
+        return
     with _carried(parcel, backend) as carried:
         calls = (
-            joblib.delayed(_solve_in_worker)(carried, number, make())
-            for number, make in list(tasks.items())
+            joblib.delayed(_solve_in_worker)(carried, number, make()) for number, make in in_order
         )
         if backend.supports_return_generator:
             yield from joblib.Parallel(batch_size=1, return_as="generator_unordered")(calls)
@@ -213,14 +193,7 @@ def _dispatch(
 @contextmanager
 def _carried(parcel: Parcel, backend: Any) -> Iterator[AnyParcel]:
     """Yield what stands for the parcel in the tasks of a backend."""
-    if _is_dask(backend):
-        client, name = backend.client, f"taxofit-{uuid4()}"
-        client.publish_dataset(client.scatter(parcel, hash=False), name=name)
-        try:
-            yield _DaskParcel(parcel.key, name)
-        finally:
-            client.unpublish_dataset(name)
-    elif type(backend).__module__.startswith("ray."):
+    if type(backend).__module__.startswith("ray."):
         import ray
 
         yield _RayParcel(parcel.key, ray.put(parcel))
@@ -231,6 +204,10 @@ def _carried(parcel: Parcel, backend: Any) -> Iterator[AnyParcel]:
         yield _SparkParcel(parcel.key, context.broadcast(parcel))
     else:
         yield parcel
+
+
+def _call(number: int, make: Callable[[], BlockTask], parcel: AnyParcel) -> tuple[Any, ...]:
+    return _solve_in_worker, parcel, number, make()
 
 
 def _solve_in_worker(parcel: AnyParcel, number: int, task: BlockTask) -> Solved:
@@ -265,13 +242,3 @@ def opened_parcels() -> tuple[str, ...]:
     ()
     """
     return tuple(_opened_keys)
-
-
-def _wait_for_workers(backend: Any) -> None:
-    """Give a cluster that has lost all its workers time to start another."""
-    if _is_dask(backend):
-        backend.client.wait_for_workers(1, timeout=RESTART_SECONDS)
-
-
-def _is_dask(backend: Any) -> bool:
-    return type(backend).__name__ == "DaskDistributedBackend"

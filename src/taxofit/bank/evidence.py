@@ -48,6 +48,8 @@ class Evidence:
         The paper's f*: C Σ log-loss over the validation rows + ½‖θ_n‖²; NaN for the root.
     weight_norm : ndarray of float64, shape (n_nodes,)
         ‖θ_n‖. Its inverse is the geometric margin.
+    row_weight : ndarray of float64, shape (n_rows,), optional
+        What every validation row counts; all alike by default.
     """
 
     C: float
@@ -55,6 +57,7 @@ class Evidence:
     row_leaf: IntArray
     objective: NDArray[np.float64]
     weight_norm: NDArray[np.float64]
+    row_weight: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +124,7 @@ def gather_evidence(
             row_leaf,
             np.full(n, np.nan),
             np.full(n, np.nan),
+            rows.weight,
         )
         for C in sorted(Cs)
     }

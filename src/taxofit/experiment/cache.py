@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from taxofit._version import __version__
+from taxofit.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -78,11 +78,8 @@ class PieceCache:
         if self._folder is None:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._path(kind, key)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        with unfinished.open("wb") as handle:
+        with whole_file(self._path(kind, key)) as handle:
             np.savez(handle, **arrays)  # type: ignore[arg-type]  # numpy's stub has a keyword of its own
-        unfinished.replace(path)
 
     def _path(self, kind: str, key: Mapping[str, Any]) -> Path:
         written = json.dumps([kind, self._common, dict(key)], sort_keys=True)

@@ -12,16 +12,14 @@ from taxofit.ecoc import CodeLearner, choose_length, code_lengths, decode, make_
 from taxofit.experiment.splits import split_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from taxofit.experiment.cache import PieceCache
     from taxofit.experiment.problem import Problem
     from taxofit.experiment.protocol import Protocol
+    from taxofit.progress import Progress
 
     Arrays = dict[str, NDArray[Any]]
-    Progress = Callable[[int, int], None]
 
 __all__ = ["CodeExperiment"]
 

@@ -162,10 +162,21 @@ def _compare(
         next(o.predicted for o in outcomes if o.seed == seed and o.method == name)
         for name in ("global-inf", rival)
     )
-    rows = sign_test(problem.test_leaf, mine, theirs)
-    classes = wilcoxon_test(problem.test_leaf, mine, theirs)
+    return {"seed": seed, **tested_against(problem.test_leaf, mine, theirs)}
+
+
+def tested_against(
+    true: NDArray[np.int32], mine: NDArray[np.int32], theirs: NDArray[np.int32]
+) -> dict[str, Any]:
+    """Return both tests of one system against another, as results and studies have them.
+
+    Examples
+    --------
+    >>> tested_against(np.arange(4), np.arange(4), np.zeros(4, int))["n_rows_better"]
+    3
+    """
+    rows, classes = sign_test(true, mine, theirs), wilcoxon_test(true, mine, theirs)
     return {
-        "seed": seed,
         "n_rows_better": rows.n_a_only_right,
         "n_rows_worse": rows.n_b_only_right,
         "sign_p_value": rows.p_value,

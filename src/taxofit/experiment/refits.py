@@ -15,7 +15,7 @@ from taxofit.bank.rows import Rows
 from taxofit.bank.warm_starts import WarmStarts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from taxofit.experiment.cache import PieceCache
     from taxofit.experiment.problem import Problem
     from taxofit.experiment.protocol import Protocol
+    from taxofit.progress import Progress
 
     IntArray = NDArray[np.int32]
     Arrays = dict[str, NDArray[Any]]
-    Progress = Callable[[int, int], None]
 
 __all__ = ["refit"]
 

@@ -24,13 +24,14 @@ from taxofit.experiment.runtimes import measure_runtimes
 from taxofit.experiment.splits import Run, validate
 from taxofit.experiment.tables import write_tables
 from taxofit.predict.walk import walk_scores
+from taxofit.progress import stage_of
+from taxofit.whole_file import whole_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from taxofit.experiment.problem import Encoding, Problem
-
-    Progress = Callable[[str, int, int], None]
+    from taxofit.progress import StageProgress
 
 __all__ = ["run_protocol", "run_reproduction"]
 
@@ -45,7 +46,7 @@ def run_reproduction(
     protocol: Protocol | None = None,
     encoding: Encoding | None = None,
     draws_figures: bool = True,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> dict[str, Any]:
     """Run the paper's protocol and write ``results.json``, ``tables.md`` and ``figures/``.
 
@@ -78,8 +79,8 @@ def run_reproduction(
     """
     protocol = Protocol() if protocol is None else protocol
     out = Path(out)
-    out.mkdir(parents=True, exist_ok=True)
     problem = load_problem(source, data, encoding=encoding, seed=protocol.seed)
+    out.mkdir(parents=True, exist_ok=True)
     results = run_protocol(problem, protocol, cache_folder=out / "cache", progress=progress)
     if draws_figures:
         results["notes"] += _draw(results, out / "figures")
@@ -93,7 +94,7 @@ def run_protocol(
     protocol: Protocol,
     *,
     cache_folder: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> dict[str, Any]:
     """Return the results of the protocol on a problem; the parameters are as above."""
     began = time.perf_counter()
@@ -148,12 +149,12 @@ def run_protocol(
 
 
 def _validate(
-    problem: Problem, protocol: Protocol, cache: PieceCache, progress: Progress | None
+    problem: Problem, protocol: Protocol, cache: PieceCache, progress: StageProgress | None
 ) -> list[Run]:
     """Solve the bank of every split, and choose."""
     runs = []
     for k, seed in enumerate(protocol.seeds):
-        stage = _stage(progress, f"Run {k + 1} of {protocol.n_runs}: solving all nodes at each C")
+        stage = stage_of(progress, f"Run {k + 1} of {protocol.n_runs}: solving all nodes at each C")
         key = {"seed": seed, "Cs": list(protocol.Cs), "fraction": protocol.validation_fraction}
         arrays = cache.get("split", key, lambda: validate(problem, protocol, seed, stage))  # noqa: B023  (called at once)
         runs.append(Run.from_arrays(seed, arrays))
@@ -165,7 +166,7 @@ def _test(
     protocol: Protocol,
     runs: Sequence[Run],
     cache: PieceCache,
-    progress: Progress | None,
+    progress: StageProgress | None,
 ) -> list[Outcome]:
     """Refit at every chosen C and walk the test rows for every method and run."""
     chosen = [
@@ -175,7 +176,9 @@ def _test(
         if method in run.choices
     ]
     Cs = {choice.C for _, _, choice in chosen}
-    pieces = refit(problem, protocol, Cs, cache, _stage(progress, "Refitting on all training rows"))
+    pieces = refit(
+        problem, protocol, Cs, cache, stage_of(progress, "Refitting on all training rows")
+    )
     taxonomy = problem.taxonomy
     walk_scores(
         np.zeros((1, taxonomy.n_nodes), dtype=np.float32), taxonomy
@@ -207,19 +210,21 @@ def _test(
 
 
 def _test_codes(
-    problem: Problem, protocol: Protocol, cache: PieceCache, progress: Progress | None
+    problem: Problem, protocol: Protocol, cache: PieceCache, progress: StageProgress | None
 ) -> list[Outcome]:
     """Choose, refit and test ECOC in every run."""
     codes = CodeExperiment(problem, protocol, cache)
     choices = {}
     for k, seed in enumerate(protocol.seeds):
-        stage = _stage(progress, f"Run {k + 1} of {protocol.n_runs}: solving ECOC's bits at each C")
+        stage = stage_of(
+            progress, f"Run {k + 1} of {protocol.n_runs}: solving ECOC's bits at each C"
+        )
         choices[seed] = codes.validate(seed, stage)
     outcomes = []
     everything = problem.taxonomy.is_internal
     for seed, choice in choices.items():
         C, n_bits = float(choice["C"]), int(choice["n_bits"])
-        piece = codes.refit(C, _stage(progress, "Refitting ECOC's bits"))
+        piece = codes.refit(C, stage_of(progress, "Refitting ECOC's bits"))
         began = time.perf_counter()
         predicted = codes.predict(piece["margins"], n_bits)
         outcomes.append(
@@ -243,7 +248,7 @@ def _runtimes(
     protocol: Protocol,
     runs: Sequence[Run],
     cache: PieceCache,
-    progress: Progress | None,
+    progress: StageProgress | None,
 ) -> dict[str, Any]:
     """Return training and prediction time of LR and Global-INF fitted on their own."""
     wanted = [m for m in ("lr", "global-inf") if m in protocol.methods]
@@ -274,10 +279,5 @@ def _draw(results: dict[str, Any], folder: Path) -> list[str]:
 
 
 def _write(path: Path, text: str) -> None:
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
-
-
-def _stage(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
-    return None if progress is None else lambda done, total: progress(name, done, total)
+    with whole_file(path) as stream:
+        stream.write(text.encode())

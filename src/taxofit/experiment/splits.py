@@ -19,15 +19,13 @@ from taxofit.methods import FLATTENINGS
 from taxofit.selection import Selector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from taxofit.experiment.problem import Problem
     from taxofit.experiment.protocol import Protocol
+    from taxofit.progress import Progress
 
     Arrays = dict[str, NDArray[Any]]
-    Progress = Callable[[int, int], None]
 
 __all__ = ["MethodChoice", "Run", "split_problem", "validate"]
 

@@ -65,7 +65,9 @@ class Calibration:
 UNCALIBRATED = Calibration()
 
 
-def fit_temperature(totals: FloatArray, true: NDArray[np.integer[Any]]) -> tuple[float, float]:
+def fit_temperature(
+    totals: FloatArray, true: NDArray[np.integer[Any]], weight: FloatArray | None = None
+) -> tuple[float, float]:
     """Return the β of highest likelihood, and the mean negative log likelihood with it.
 
     Parameters
@@ -74,6 +76,8 @@ def fit_temperature(totals: FloatArray, true: NDArray[np.integer[Any]]) -> tuple
         Path scores; -inf for leaves that cannot be reached.
     true : ndarray of int, shape (n_rows,)
         Column of the true leaf; rows with -1 do not count.
+    weight : ndarray, shape (n_rows,), optional
+        What a row counts; all alike by default.
 
     Examples
     --------
@@ -81,27 +85,30 @@ def fit_temperature(totals: FloatArray, true: NDArray[np.integer[Any]]) -> tuple
     >>> round(beta, 2)  # 0.8 was claimed, 0.75 was right
     0.79
     """
-    known = np.flatnonzero(true >= 0)
-    if not known.size:
+    own = np.where(true >= 0, totals[np.arange(true.size), true], -np.inf)
+    counted = np.flatnonzero(np.isfinite(own))
+    if not counted.size:
         return 1.0, float("nan")
-    totals, true = totals[known].astype(np.float64), true[known]
-    own = totals[np.arange(known.size), true]
-    reachable = np.isfinite(own)
-    totals, own = totals[reachable], own[reachable]
+    totals, own = totals[counted].astype(np.float64), own[counted].astype(np.float64)
+    weight = None if weight is None else weight[counted]
 
     def loss(log_beta: float) -> float:
         beta = np.exp(log_beta)
-        return float(np.mean(special.logsumexp(beta * totals, axis=1) - beta * own))
+        losses = special.logsumexp(beta * totals, axis=1) - beta * own
+        return float(np.average(losses, weights=weight))
 
-    if not own.size:
-        return 1.0, float("nan")
     best = optimize.minimize_scalar(
         loss, bounds=LOG_BETA_RANGE, method="bounded", options={"xatol": 1e-2}
     )
     return float(np.exp(best.x)), float(best.fun)
 
 
-def fit_calibration(beta: float, totals: FloatArray, is_right: NDArray[np.bool_]) -> Calibration:
+def fit_calibration(
+    beta: float,
+    totals: FloatArray,
+    is_right: NDArray[np.bool_],
+    weight: FloatArray | None = None,
+) -> Calibration:
     """Return the calibration with this β for searches that ended at these path scores.
 
     Parameters
@@ -110,17 +117,19 @@ def fit_calibration(beta: float, totals: FloatArray, is_right: NDArray[np.bool_]
     totals : ndarray, shape (n_rows,)
     is_right : ndarray of bool, shape (n_rows,)
         Whether the leaf reached was the true one.
+    weight : ndarray, shape (n_rows,), optional
+        What a row counts; 1 by default.
     """
-    x, y = totals.astype(np.float64), is_right.astype(np.float64)
-    finite = np.isfinite(x)
-    x, y = x[finite], y[finite]
+    finite = np.isfinite(totals)
+    x, y = totals[finite].astype(np.float64), is_right[finite].astype(np.float64)
+    w = np.ones(x.size) if weight is None else weight[finite]
     if not x.size:
         return Calibration(beta)
 
     def loss(numbers: FloatArray) -> tuple[float, FloatArray]:
         z = numbers[0] * x + numbers[1]
-        residual = special.expit(z) - y
-        value = np.sum(np.logaddexp(0.0, z) - y * z) + RIDGE * np.sum(numbers**2)
+        residual = w * (special.expit(z) - y)
+        value = w @ (np.logaddexp(0.0, z) - y * z) + RIDGE * np.sum(numbers**2)
         slope = np.array([residual @ x, residual.sum()]) + 2 * RIDGE * numbers
         return float(value), slope
 

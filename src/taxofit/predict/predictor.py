@@ -103,12 +103,15 @@ class Predictor:
         sums = np.cumsum(in_order, axis=1)
         return sums[:, taxonomy.leaf_stop] - sums[:, taxonomy.leaf_start]
 
-    def find_sure(self, X: Any, min_confidence: float, n_threads: int = 1) -> IntArray:
+    def find_sure(
+        self, X: Any, min_confidence: float, n_threads: int = 1
+    ) -> tuple[IntArray, FloatArray]:
         """Return the node that each row reaches, or the nearest above it that is sure enough.
 
-        The root always is.
+        And how probable it is that the row ends under that node: 1 for the root, which always is.
         """
         ends = [np.empty(0, dtype=np.int32)]
+        sure = [np.empty(0)]
         for part in self._parts(X):
             node = self.find(part, n_threads)[0]
             probability = self.node_probabilities(part, n_threads)
@@ -117,7 +120,8 @@ class Predictor:
             while (unsure := probability[row, node] < min_confidence).any():
                 node[unsure] = self.taxonomy.parent[node[unsure]]
             ends.append(node)
-        return np.concatenate(ends)
+            sure.append(probability[row, node])
+        return np.concatenate(ends), np.concatenate(sure)
 
     def _parts(self, X: Any) -> Iterator[Any]:
         """Yield some rows at a time, so that the scores of all nodes fit in memory."""

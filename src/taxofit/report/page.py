@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import re
 from html import escape
 from importlib import resources
@@ -21,6 +20,7 @@ from taxofit._version import __version__
 from taxofit.errors import DataError
 from taxofit.report import sections
 from taxofit.report.figures import page_figures
+from taxofit.whole_file import check_target, whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,17 +70,10 @@ def write_report(content: Mapping[str, Any], file: str | Path) -> Path:
     ('report.html', True)
     """
     file = Path(file)
-    if file.is_dir():
-        raise DataError(f"{file} is a folder; name a file for the report, such as report.html")
-    if not file.absolute().parent.is_dir():
-        raise DataError(f"{file}: the folder {file.parent} does not exist; make it first")
+    check_target(file)
     page = render_report(content).encode("utf-8", errors="replace")  # labels may hold surrogates
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        unfinished.write_bytes(page)
-        unfinished.replace(file)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(file) as stream:
+        stream.write(page)
     return file
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from taxofit.workflow.predicting import sure_labels
+
 if TYPE_CHECKING:
     from taxofit.service.served_model import ModelHolder, ServedModel
 
@@ -16,11 +18,13 @@ class Predict:
     """Label, path and probability of each row, with the version of the model that said so."""
 
     holder: ModelHolder
+    min_confidence: float | None = None
 
     def __call__(self, rows: list[Any]) -> list[tuple[str, dict[str, Any]]]:
         """Return (model version, answer) for each row."""
         model = self.holder.current
-        labels, probabilities = model.classifier.predict_with_score(model.rows.features_of(rows))
+        X = model.rows.features_of(rows)
+        labels, probabilities = sure_labels(model.classifier, X, self.min_confidence)
         return [
             (model.version, _prediction(model, label, probability))
             for label, probability in zip(labels.tolist(), probabilities.tolist(), strict=True)
@@ -68,5 +72,5 @@ class Explain:
 
 
 def _prediction(model: ServedModel, label: Any, probability: float) -> dict[str, Any]:
-    path = model.classifier.original_taxonomy_.path_of(label)
+    path = () if label is None else model.classifier.original_taxonomy_.path_of(label)
     return {"label": label, "path": list(path), "probability": probability}

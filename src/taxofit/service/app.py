@@ -75,7 +75,8 @@ def _add_answers(
 ) -> None:
     async def predict(request: schemas.PredictRequest) -> schemas.Predictions:
         """Return label, path and probability of each row."""
-        version, predictions = _joined(await workers.work(Predict(holder), request.rows))
+        task = Predict(holder, request.min_confidence)
+        version, predictions = _joined(await workers.work(task, request.rows))
         return schemas.Predictions(model_version=version, predictions=predictions)
 
     async def topk(request: schemas.TopRequest) -> schemas.TopPredictions:

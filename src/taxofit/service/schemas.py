@@ -45,14 +45,32 @@ class _Answer(BaseModel):
     model_config = ConfigDict(protected_namespaces=())  # `model_version` is what people expect
 
 
-class Prediction(_Answer):
-    """The leaf that a row belongs to."""
-
-    label: Label = Field(examples=["Kettles"])
-    path: list[Label] = Field(
+Path = Annotated[
+    list[Label],
+    Field(
         description="From the top of the original taxonomy to the label.",
         examples=[["Home", "Kitchen", "Kettles"]],
+    ),
+]
+
+
+class Prediction(_Answer):
+    """The leaf that a row belongs to, or with `min_confidence` perhaps a category above it."""
+
+    label: Label | None = Field(
+        description="Null, and the path empty, where no category is as probable as "
+        "`min_confidence`; never without it.",
+        examples=["Kettles"],
     )
+    path: Path
+    probability: Probability = Field(description="That the label is right.")
+
+
+class Leaf(_Answer):
+    """A leaf that a row may belong to."""
+
+    label: Label = Field(examples=["Kettles"])
+    path: Path
     probability: Probability
 
 
@@ -67,7 +85,7 @@ class TopPredictions(_Answer):
     """The most probable leaves of each row, best first; rows in order."""
 
     model_version: Version
-    predictions: list[list[Prediction]]
+    predictions: list[list[Leaf]]
 
 
 class FeatureShare(_Answer):
@@ -148,15 +166,25 @@ Count = Annotated[int, BeforeValidator(_whole)]  # 5.0 is an integer in JSON
 
 
 class PredictRequest(BaseModel):
-    """Rows to predict."""
+    """Rows to predict, and how sure a prediction must be."""
 
     model_config = STRICT
     rows: list[Any]
+    min_confidence: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Stop at a category where nothing below it is this probable. Without it every "
+        "prediction is a leaf.",
+        examples=[0.6],
+    )
 
 
-class TopRequest(PredictRequest):
+class TopRequest(BaseModel):
     """Rows, and how many leaves to name for each."""
 
+    model_config = STRICT
+    rows: list[Any]
     k: Count = Field(default=5, ge=1, le=MAX_TOP)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from taxofit._version import __version__
 from taxofit.errors import ModelError
-from taxofit.experiment.outcomes import SIZE_BINS
+from taxofit.experiment.outcomes import SIZE_BINS, tested_against
 from taxofit.flattening import PSI_GRID, Judge, global_threshold
 from taxofit.methods import FLATTENINGS, flattening_named
 from taxofit.metrics import (
@@ -20,7 +20,6 @@ from taxofit.metrics import (
     level_errors_nodes,
 )
 from taxofit.predict.search import find_in_scores, log_sigmoid
-from taxofit.significance import sign_test, wilcoxon_test
 from taxofit.study.confusion import confused_leaves, confused_nodes, error_kinds, n_found
 from taxofit.study.examples import choose_examples
 from taxofit.study.words import deciding_features
@@ -109,7 +108,7 @@ def study_fit(
         "candidates": candidates,
         "results": [_result(walks, method) for method in walks.removed],
         "against": {
-            rival: _compare(true, after, walks.predicted(rival))
+            rival: tested_against(true, after, walks.predicted(rival))
             for rival in (ORIGINAL, FLAT)
             if rival != walks.method
         },
@@ -259,18 +258,6 @@ def _result(walks: _Walks, method: str) -> dict[str, Any]:
         "n_nodes": int((~removed).sum()),
         "n_removed": int(removed.sum()),
         **walks.scores(walks.predicted(method)),
-    }
-
-
-def _compare(true: IntArray, mine: IntArray, theirs: IntArray) -> dict[str, Any]:
-    rows, classes = sign_test(true, mine, theirs), wilcoxon_test(true, mine, theirs)
-    return {
-        "n_rows_better": rows.n_a_only_right,
-        "n_rows_worse": rows.n_b_only_right,
-        "sign_p_value": rows.p_value,
-        "n_classes_better": classes.n_a_better,
-        "n_classes_worse": classes.n_b_better,
-        "wilcoxon_p_value": classes.p_value,
     }
 
 

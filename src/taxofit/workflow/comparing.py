@@ -15,32 +15,22 @@ from taxofit.errors import DataError, ModelError
 from taxofit.labels import label_array
 from taxofit.model_store import load_model, read_manifest
 from taxofit.taxonomy import Taxonomy
-from taxofit.workflow.scoring import Predictions, difference, predictions_on
+from taxofit.workflow.scoring import Predictions, System, difference, predictions_on
 from taxofit.workflow.sources import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Hashable, Sequence
 
     from numpy.typing import NDArray
 
     from taxofit.datasets import Dataset
+    from taxofit.progress import StageProgress
     from taxofit.workflow.scoring import Difference
 
-    Progress = Callable[[str, int, int], None]
-
-__all__ = ["ComparisonReport", "System", "compare_models", "compare_taxonomies"]
+__all__ = ["ComparisonReport", "compare_models", "compare_taxonomies"]
 
 TEST_SHARE = 0.25  # of the rows, where training and test file are one
 OWN_TAXONOMIES = ("original", "repaired", "flat")
-
-
-@dataclass(frozen=True)
-class System:
-    """One of those compared: its name, the nodes of its taxonomy, its scores."""
-
-    name: str
-    n_nodes: int
-    scores: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -89,7 +79,7 @@ def compare_models(
     file: str,
     *,
     strict: bool = False,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> ComparisonReport:
     """Return how two models fare on the labelled rows of a file.
 
@@ -118,7 +108,7 @@ def compare_taxonomies(
     *,
     train: str | None = None,
     strict: bool = False,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> ComparisonReport:
     """Return how taxonomies over the same leaves fare, all else being equal.
 
@@ -242,7 +232,7 @@ def _labels_in(y: NDArray[Any], original: Taxonomy, taxonomy: Taxonomy, name: st
     return label_array([meant[label] for label in y.tolist()])
 
 
-def _titled(progress: Progress | None, name: str) -> Progress | None:
+def _titled(progress: StageProgress | None, name: str) -> StageProgress | None:
     if progress is None:
         return None
     return lambda _, done, total: progress(f"Fitting {name}", done, total)

@@ -21,9 +21,9 @@ from taxofit.workflow.sources import Source
 from taxofit.workflow.training import check_can_be_made
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Hashable, Sequence
 
-    Progress = Callable[[str, int, int], None]
+    from taxofit.progress import StageProgress
 
 __all__ = ["DemoReport", "MethodResult", "run_demo"]
 
@@ -96,7 +96,7 @@ class DemoReport:
 
 
 def run_demo(
-    out: str, *, n_rows: int | None = None, seed: int = 0, progress: Progress | None = None
+    out: str, *, n_rows: int | None = None, seed: int = 0, progress: StageProgress | None = None
 ) -> DemoReport:
     """Make the shop, compare three methods on held-out rows, save the model, rows and a report.
 
@@ -186,7 +186,7 @@ def _write_rows(file: Path, rows: Sequence[dict[str, str]]) -> None:
         writer.writerows(rows)
 
 
-def _titled(progress: Progress | None, title: str) -> Progress:
+def _titled(progress: StageProgress | None, title: str) -> StageProgress:
     def tell(stage: str, done: int, total: int) -> None:
         if progress is not None:
             progress(f"{title}: {stage.lower()}", done, total)

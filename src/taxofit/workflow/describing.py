@@ -13,7 +13,7 @@ from taxofit.datasets.hierarchy import HEADERS
 from taxofit.errors import DataError, TaxofitError
 from taxofit.methods import flattening_from_json
 from taxofit.model_store import MANIFEST, load_model, read_manifest
-from taxofit.workflow.sources import SUFFIXES, format_of, suffix_of
+from taxofit.workflow.file_formats import SUFFIXES, format_of, suffix_of
 
 if TYPE_CHECKING:
     from taxofit.taxonomy import Taxonomy

@@ -13,13 +13,10 @@ from taxofit.workflow.scoring import predictions_on
 from taxofit.workflow.sources import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from taxofit.classifier import TaxonomyClassifier
     from taxofit.datasets import Dataset
     from taxofit.metrics import LevelError
-
-    Progress = Callable[[str, int, int], None]
+    from taxofit.progress import StageProgress
 
 __all__ = ["EvaluationReport", "evaluate_file", "score_rows"]
 
@@ -57,7 +54,7 @@ class EvaluationReport:
 
 
 def evaluate_file(
-    model: str, file: str, *, strict: bool = False, progress: Progress | None = None
+    model: str, file: str, *, strict: bool = False, progress: StageProgress | None = None
 ) -> EvaluationReport:
     """Return how well a model predicts the labels of a file, which are read as at fit time.
 

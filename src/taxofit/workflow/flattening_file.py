@@ -5,26 +5,25 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taxofit.errors import DataError
 from taxofit.taxonomy import PATH_SEPARATOR
+from taxofit.whole_file import check_target, whole_file
 from taxofit.workflow.options import TAXONOMY_FORMS
-from taxofit.workflow.outputs import spreadsheet_safe
+from taxofit.workflow.output_formats import spreadsheet_safe
 from taxofit.workflow.training import check_model_folder, save_trained, train
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from taxofit.progress import StageProgress
     from taxofit.taxonomy import Taxonomy
     from taxofit.workflow.options import FitOptions
     from taxofit.workflow.removal_reasons import Removal
     from taxofit.workflow.training import FitReport
-
-    Progress = Callable[[str, int, int], None]
 
 __all__ = ["FlattenReport", "flatten_file", "form_of", "taxonomy_text"]
 
@@ -52,7 +51,7 @@ def flatten_file(
     *,
     form: str | None = None,
     model: str | None = None,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> FlattenReport:
     """Repair the taxonomy of a file's labels and write it.
 
@@ -81,7 +80,8 @@ def flatten_file(
     )
     if model is not None:
         save_trained(trained, model, options)
-    _write(out, text)
+    with whole_file(out) as stream:
+        stream.write(text.encode())
     return FlattenReport(trained.report, out, form)
 
 
@@ -153,24 +153,7 @@ def taxonomy_text(
 
 
 def _check_out(out: str, file: str) -> None:
+    check_target(out)
     target = Path(out)
-    if target.is_dir():
-        raise DataError(f"{out} is a folder; name a file to write to")
     if target.exists() and Path(file).exists() and target.samefile(file):
         raise DataError(f"{out} is the file to read; write the taxonomy to another one")
-    if not target.absolute().parent.is_dir():
-        raise DataError(f"{out}: the folder {target.parent} does not exist; make it first")
-
-
-def _write(out: str, text: str) -> None:
-    """Write a file that appears under its name only when it is complete."""
-    target = Path(out)
-    if target.exists() and not target.is_file():  # a device or a pipe
-        target.write_text(text, encoding="utf-8", newline="")
-        return
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        beside.write_text(text, encoding="utf-8", newline="")
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -11,12 +11,15 @@ import numpy as np
 from taxofit.errors import DataError
 from taxofit.model_store import load_model, read_manifest
 from taxofit.workflow.inputs import STANDARD_INPUT, check_width, open_rows
-from taxofit.workflow.outputs import Answers, Layout, format_of_output, open_writer
+from taxofit.workflow.output_formats import Answers, Layout
+from taxofit.workflow.outputs import format_of_output, open_writer
 from taxofit.workflow.predict_options import PredictOptions
 from taxofit.workflow.sources import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numpy.typing import NDArray
 
     from taxofit.classifier import TaxonomyClassifier
     from taxofit.workflow.inputs import Batch
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     # (rows done, bytes read, bytes in all or 0)
     StreamProgress = Callable[[int, int, int], None]
 
-__all__ = ["PredictionReport", "predict_file"]
+__all__ = ["PredictionReport", "predict_file", "sure_labels"]
 
 MAX_PROBABILITIES = 4_000_000  # of all labels for the rows of a chunk: 32 MB
 DEFAULTS = PredictOptions()
@@ -100,44 +103,33 @@ def predict_file(
     return PredictionReport(n_rows, n_blank, name, rows.notes)
 
 
-def _answer(classifier: Any, batch: Batch, options: PredictOptions) -> Answers:
+def sure_labels(
+    classifier: TaxonomyClassifier, X: Any, min_confidence: float | None
+) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
+    """Return the label of each row and how sure it is; None where nothing at all is sure enough.
+
+    That is where only the root is, if it stands for no category of the user's own.
+    """
+    labels, scores = classifier.predict_with_score(X, min_confidence=min_confidence)
+    labels = labels.astype(object)
+    taxonomy = classifier.original_taxonomy_
+    if min_confidence is not None and taxonomy.has_virtual_root:
+        root = taxonomy.labels[0]
+        labels[[label == root for label in labels.tolist()]] = None  # labels may be tuples
+    return labels, scores
+
+
+def _answer(classifier: TaxonomyClassifier, batch: Batch, options: PredictOptions) -> Answers:
     """Return what the model says of some rows."""
     X = batch.X
-    needs_all = options.proba or options.min_confidence is not None
-    probabilities = classifier.predict_proba(X) if needs_all else None
     if options.top > 1:
         ranked = classifier.predict_topk(X, k=options.top)
-        labels, scores = ranked.labels, ranked.probabilities
-    elif options.min_confidence is None:
-        found, confidence = classifier.predict_with_score(X)
-        labels, scores = found[:, None], confidence[:, None]
+        labels, scores = ranked.labels.astype(object), ranked.probabilities
     else:
-        found = classifier.predict(X, min_confidence=options.min_confidence).astype(object)
-        scores = _sums_below(classifier, found, probabilities)[:, None]
-        taxonomy = classifier.original_taxonomy_
-        if taxonomy.has_virtual_root:
-            found[found == taxonomy.labels[0]] = None  # nothing at all is sure enough
-        labels = found[:, None]
-    return Answers(
-        labels.astype(object),
-        np.asarray(scores, dtype=np.float64),
-        probabilities if options.proba else None,
-        batch.kept,
-        batch.types,
-    )
-
-
-def _sums_below(classifier: Any, labels: Any, probabilities: Any) -> Any:
-    """Return how probable it is that a row's leaf lies under the node it was given."""
-    taxonomy = classifier.original_taxonomy_
-    place = taxonomy.leaf_start[taxonomy.nodes_of(classifier.classes_.tolist())]
-    scores = np.empty(len(labels))
-    for label in dict.fromkeys(labels.tolist()):
-        node = taxonomy.node_of(label)
-        is_below = (place >= taxonomy.leaf_start[node]) & (place < taxonomy.leaf_stop[node])
-        rows = np.array([given == label for given in labels.tolist()])
-        scores[rows] = probabilities[rows][:, is_below].sum(axis=1)
-    return scores
+        found, sure = sure_labels(classifier, X, options.min_confidence)
+        labels, scores = found[:, None], sure[:, None]
+    probabilities = classifier.predict_proba(X) if options.proba else None
+    return Answers(labels, scores, probabilities, batch.kept, batch.types)
 
 
 def _count_blank(X: Any) -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from taxofit.datasets import Dataset
     from taxofit.taxonomy import Taxonomy
 
-__all__ = ["Difference", "Predictions", "difference", "predictions_on"]
+__all__ = ["Difference", "Predictions", "System", "difference", "predictions_on"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,15 @@ class Predictions:
     def scores(self) -> dict[str, float]:
         """µF1, macro-F1, hierarchical F1 and tree error; see `taxofit.metrics.evaluate`."""
         return evaluate(self.true, self.predicted, self.taxonomy, classes=self.classes)
+
+
+@dataclass(frozen=True)
+class System:
+    """One of several that are compared: its name, the nodes of its taxonomy, its scores."""
+
+    name: str
+    n_nodes: int
+    scores: dict[str, float]
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -19,7 +17,6 @@ from taxofit.datasets import (
     read_svmlight,
     read_table,
 )
-from taxofit.datasets.files import text_lines
 from taxofit.datasets.label_paths import (
     guess_name_separator,
     guess_path_separator,
@@ -29,6 +26,7 @@ from taxofit.datasets.label_paths import (
 from taxofit.errors import DataError, ModelError, TaxonomyError
 from taxofit.taxonomy import Taxonomy, clean_path
 from taxofit.workflow.column_guess import with_columns
+from taxofit.workflow.file_formats import format_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -37,21 +35,8 @@ if TYPE_CHECKING:
     from taxofit.datasets.dataset import InternalLabels
     from taxofit.workflow.options import FitOptions
 
-__all__ = ["Source", "format_of", "read_for_fit", "suffix_of"]
+__all__ = ["Source", "read_for_fit"]
 
-SUFFIXES = {
-    ".csv": "table",
-    ".tsv": "table",
-    ".tab": "table",
-    ".parquet": "table",
-    ".pq": "table",
-    ".svm": "svmlight",
-    ".svmlight": "svmlight",
-    ".libsvm": "svmlight",
-    ".arff": "arff",
-}
-SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
-SVMLIGHT_ENTRY = re.compile(r"(?:[0-9]+|qid):\S+")
 N_LABELS_SHOWN = 3
 FORMATS = ("table", "svmlight", "arff")
 
@@ -69,66 +54,6 @@ MAY_BE: dict[str, Callable[[object], bool]] = {
     "tuple[int, ...]": lambda value: _all(int, value),
     "tuple[int, ...] | None": lambda value: value is None or _all(int, value),
 }
-
-
-def suffix_of(file: str) -> str:
-    """Return how a file's name ends, before ``.gz`` and in small letters.
-
-    Examples
-    --------
-    >>> suffix_of("Products.CSV.gz")
-    '.csv'
-    """
-    path = Path(file)
-    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
-
-
-def format_of(file: str) -> str:
-    """Return ``"table"``, ``"svmlight"`` or ``"arff"``, from the file's name or its first line.
-
-    A folder of text files is a table.
-
-    Examples
-    --------
-    >>> format_of("products.csv.gz"), format_of("images.arff")
-    ('table', 'arff')
-    """
-    suffix = suffix_of(file)
-    if Path(file).is_dir():
-        return "table"
-    if suffix in SUFFIXES:
-        return SUFFIXES[suffix]
-    if suffix in SPREADSHEETS:
-        raise DataError(
-            f"{file}: spreadsheets are not read; in your spreadsheet program choose File > Save As "
-            f"> CSV (UTF-8) and give that file"
-        )
-    for line in text_lines(file):
-        stripped = line.strip()
-        if stripped and not stripped.startswith(("#", "%")):
-            if stripped.lower().startswith("@relation"):
-                return "arff"
-            return "svmlight" if is_svmlight_line(stripped) else "table"
-    raise DataError(f"{file}: the file is empty")
-
-
-def is_svmlight_line(line: str) -> bool:
-    """Return whether a line reads as labels, with commas between them, and then features.
-
-    Examples
-    --------
-    >>> is_svmlight_line("12, 13 3:1 4:0.5"), is_svmlight_line("a title 3:1")
-    (True, False)
-    """
-    words = line.partition("#")[0].split()
-    is_entry = [SVMLIGHT_ENTRY.fullmatch(word) is not None for word in words]
-    n_labels = is_entry.index(True) if any(is_entry) else 0
-    labels = words[:n_labels]
-    return (
-        n_labels > 0
-        and all(is_entry[n_labels:])
-        and all(a.endswith(",") or b.startswith(",") for a, b in pairwise(labels))
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

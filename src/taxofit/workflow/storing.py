@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from taxofit.datasets import Dataset, RowStore
+    from taxofit.progress import StageProgress
     from taxofit.workflow.options import FitOptions
-
-    Progress = Callable[[str, int, int], None]
 
 __all__ = ["encoder_for", "read_through_store"]
 
@@ -48,7 +47,7 @@ def encoder_for(options: FitOptions, source: Source) -> Any:
 
 
 def read_through_store(
-    file: str, options: FitOptions, folder: str, *, tell: Progress
+    file: str, options: FitOptions, folder: str, *, tell: StageProgress
 ) -> tuple[Dataset, Source, Any]:
     """Return encoded training rows mapped from a store, how to read more, and the fitted encoder.
 

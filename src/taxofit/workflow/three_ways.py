@@ -10,30 +10,18 @@ import numpy as np
 from taxofit.classifier import TaxonomyClassifier
 from taxofit.flattening import Judge
 from taxofit.predict.search import GREEDY, find_in_scores, log_sigmoid
-from taxofit.workflow.scoring import Predictions, difference, predictions_on
+from taxofit.workflow.scoring import Predictions, System, difference, predictions_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from taxofit.datasets import Dataset
+    from taxofit.progress import StageProgress
     from taxofit.workflow.scoring import Difference
 
-    Progress = Callable[[str, int, int], None]
-
-__all__ = ["ThreeWays", "Way", "ways_on_test_rows", "ways_on_validation_rows"]
+__all__ = ["ThreeWays", "ways_on_test_rows", "ways_on_validation_rows"]
 
 FLAT, ORIGINAL, REPAIRED, BEAM = "flat", "original", "repaired", "beam search"
-
-
-@dataclass(frozen=True)
-class Way:
-    """One way to walk: its name, how many nodes there are to walk over, and its scores."""
-
-    name: str
-    n_nodes: int
-    scores: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -47,7 +35,7 @@ class ThreeWays:
         repaired taxonomy; test rows are new to all.
     n_rows : int
     C : float
-    ways : tuple of Way
+    ways : tuple of System
         ``flat``, ``original``, ``repaired``, walked greedily, and ``beam search`` where the model
         has one; a way that is the same as an earlier one is left out.
     differences : dict of Difference
@@ -57,7 +45,7 @@ class ThreeWays:
     rows: str
     n_rows: int
     C: float
-    ways: tuple[Way, ...]
+    ways: tuple[System, ...]
     differences: dict[str, Difference]
 
     def to_json(self) -> dict[str, Any]:
@@ -109,7 +97,7 @@ def ways_on_test_rows(
     data: Dataset,
     test: Dataset,
     *,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> ThreeWays:
     """Return the ways on new rows; those the classifier does not hold are fitted at its C.
 
@@ -161,13 +149,13 @@ def _removals(classifier: TaxonomyClassifier) -> dict[str, NDArray[np.bool_]]:
 
 
 def _side_by_side(rows: str, C: float, walked: dict[str, tuple[int, Predictions]]) -> ThreeWays:
-    ways = tuple(Way(name, n, predictions.scores) for name, (n, predictions) in walked.items())
+    ways = tuple(System(name, n, predictions.scores) for name, (n, predictions) in walked.items())
     *others, last = walked
     differences = {name: difference(walked[last][1], walked[name][1]) for name in others}
     return ThreeWays(rows, len(walked[last][1].true), C, ways, differences)
 
 
-def _titled(progress: Progress | None, name: str) -> Progress | None:
+def _titled(progress: StageProgress | None, name: str) -> StageProgress | None:
     if progress is None:
         return None
     return lambda _, done, total: progress(f"Fitting {name} for the table", done, total)

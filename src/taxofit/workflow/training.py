@@ -30,12 +30,11 @@ if TYPE_CHECKING:
     from taxofit.bank.cost import FitCost
     from taxofit.datasets import Dataset, LeftOut
     from taxofit.encoder_choice import EncoderChoice
+    from taxofit.progress import StageProgress
     from taxofit.workflow.evaluating import EvaluationReport
     from taxofit.workflow.options import FitOptions
     from taxofit.workflow.removal_reasons import Removal
     from taxofit.workflow.three_ways import ThreeWays
-
-    Progress = Callable[[str, int, int], None]
 
 __all__ = [
     "FitReport",
@@ -155,7 +154,7 @@ def fit_file(
     options: FitOptions,
     *,
     test: str | None = None,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
     announce: Callable[[FitCost], None] | None = None,
 ) -> FitReport:
     """Train on a file, save the model, and return what happened.
@@ -189,7 +188,7 @@ def train(
     options: FitOptions,
     *,
     test: str | None = None,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
     announce: Callable[[FitCost], None] | None = None,
 ) -> Trained:
     """Read a file and train on it; parameters as in `fit_file`."""

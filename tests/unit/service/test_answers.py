@@ -12,8 +12,8 @@ from taxofit.workflow.options import FitOptions
 from taxofit.workflow.training import fit_file
 
 
-def predict(client, rows):
-    answer = client.post("/v1/predict", json={"rows": rows})
+def predict(client, rows, **asked):
+    answer = client.post("/v1/predict", json={"rows": rows, **asked})
     assert answer.status_code == 200, answer.text
     return answer.json()
 
@@ -31,6 +31,22 @@ def test_predictions_are_those_of_the_classifier_in_order(client, shop_model):
         model.original_taxonomy_.path_of(label) for label in labels
     ]
     assert answer["model_version"] == client.get("/v1/model").json()["version"]
+
+
+def test_an_unsure_row_gets_a_category_above_the_leaf_or_none(client, shop_model):
+    rows = ["kettle mug", "kettle dog", "steel kettle"]
+    model = load_model(shop_model)
+    proba = dict(zip(model.classes_, model.predict_proba(rows)[0], strict=True))
+    leaf, home = max(proba["Kettles"], proba["Mugs"]), proba["Kettles"] + proba["Mugs"]
+    unsure, *_ = predict(client, rows, min_confidence=(leaf + home) / 2)["predictions"]
+    assert (unsure["label"], unsure["path"]) == ("Home", ["Home"])
+    assert unsure["probability"] == pytest.approx(home)
+    _, nothing, _ = predict(client, rows, min_confidence=1)["predictions"]
+    assert nothing == {"label": None, "path": [], "probability": 1}
+    leaves = predict(client, rows, min_confidence=0)["predictions"]
+    assert [each["label"] for each in leaves] == model.predict(rows).tolist()
+    plain = predict(client, rows)
+    assert plain == predict(client, rows, min_confidence=None)
 
 
 def test_a_plain_text_is_a_row_of_a_model_of_texts(client):

@@ -55,6 +55,9 @@ def test_an_explanation_is_that_of_the_classifier(client, shop_model):
 @pytest.mark.parametrize(
     ("path", "body"),
     [
+        ("/v1/predict", {"rows": ["mug"], "min_confidence": -0.1}),
+        ("/v1/predict", {"rows": ["mug"], "min_confidence": 1.1}),
+        ("/v1/predict", {"rows": ["mug"], "min_confidence": "0.5"}),
         ("/v1/topk", {"rows": ["mug"], "k": 0}),
         ("/v1/topk", {"rows": ["mug"], "k": 101}),
         ("/v1/topk", {"rows": ["mug"], "k": "3"}),

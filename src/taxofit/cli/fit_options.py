@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from taxofit.cli.arguments import READING
 from taxofit.workflow.options import (
     DEVICES,
     FEATURES,
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["one_of", "takes_fit_options"]
 
 DEFAULTS = FitOptions()
-COLUMNS, READING, TRAINING = "Columns of a table", "Reading", "Training"
-RUNNING = "Long runs"
+COLUMNS, TRAINING, RUNNING = "Columns of a table", "Training", "Long runs"
 
 
 def one_of(choices: tuple[str, ...]) -> Callable[[], list[str]]:

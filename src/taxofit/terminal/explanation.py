@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from taxofit.terminal import clean
+from taxofit.terminal.elements import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from taxofit.predictions import Explanation, FeatureShare
 
 __all__ = ["show_explanation"]
 
@@ -24,7 +26,7 @@ LEGEND = (
 )
 
 
-def show_explanation(explanation: Any, title: str) -> None:
+def show_explanation(explanation: Explanation, title: str) -> None:
     """Print the answer, and for every step its candidates with the features that spoke most.
 
     Parameters
@@ -67,7 +69,7 @@ def _bar(share: float) -> str:
     return ("█" * (eighths // 8) + BLOCKS[eighths % 8]).ljust(BAR_CELLS)[:BAR_CELLS]
 
 
-def _features(features: Iterable[Any]) -> Text:
+def _features(features: Iterable[FeatureShare]) -> Text:
     shown = Text()
     for position, feature in enumerate(list(features)[:N_FEATURES_SHOWN]):
         if position:
