@@ -138,8 +138,8 @@ def kept(given):
             same = pruned.predict(problem.X_test) == whole.predict(problem.X_test)
             report[f"{name}, {method}, {search}"] = {
                 "kept": float(np.mean(same)),
-                "weights": pruned.weights_.child.size,
-                "all_weights": whole.weights_.child.size,
+                "weights": pruned.weights_.code.size,
+                "all_weights": whole.weights_.code.size,
                 "scores_kept": right_kept(problem, pruned, whole),
             }
             print(name, method, search, report[f"{name}, {method}, {search}"], flush=True)
@@ -158,7 +158,7 @@ def large(given):
     clf.fit(train.X, train.y).save(folder)
     report = {
         "fit_and_save_seconds": time.perf_counter() - began,
-        "weights": clf.weights_.child.size,
+        "weights": clf.weights_.code.size,
         "model_megabytes": folder_megabytes(folder),
     }
     rows = given.out / "rows.npz"
