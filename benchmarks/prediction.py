@@ -219,7 +219,7 @@ def main():
     parser.add_argument("--data", default=os.environ.get("TAXOFIT_DATA", "../shared/data"))
     parser.add_argument("--pecos", help="a Python that has libpecos")
     parser.add_argument("--napkinxc", help="a Python that has napkinxc")
-    parser.add_argument("--prune", type=float, default=0.03, help="of the model beside peers")
+    parser.add_argument("--prune", type=float, default=0.017, help="of the model beside peers")
     parser.add_argument("--C", type=float, default=100.0)
     parser.add_argument("--size", default="dmoz-2010")
     parser.add_argument("--rows", type=int, default=2000)

@@ -160,14 +160,17 @@ def _score_children(rows, i, along, tables, node, own_score, scores):
         return n_children
     own_code = first_code[node]
     n_codes = first_code[node + 1] - own_code
+    n_unsigned = np.uint64(n_codes)
     scores[:n_codes] = 0.0
     for k in range(indptr[i], indptr[i + 1]):
         feature = indices[k]
         stop = np.int64(start[feature + 1])
-        e = _find(code, np.int64(start[feature]), stop, own_code)
+        e = np.int64(start[feature])
+        if e < stop and code[e] < own_code:  # the root's are the first
+            e = _find(code, e + 1, stop, own_code)
         while e < stop:
-            place = np.int64(code[e]) - own_code
-            if place < 0 or place >= n_codes:
+            place = np.uint64(np.int64(code[e]) - own_code)
+            if place >= n_unsigned:  # below zero is far above
                 break
             scores[place] += data[k] * value[e]
             e += 1
