@@ -138,8 +138,8 @@ def kept(given):
             same = pruned.predict(problem.X_test) == whole.predict(problem.X_test)
             report[f"{name}, {method}, {search}"] = {
                 "kept": float(np.mean(same)),
-                "weights": pruned.weights_.child.size,
-                "all_weights": whole.weights_.child.size,
+                "weights": pruned.weights_.code.size,
+                "all_weights": whole.weights_.code.size,
                 "scores_kept": right_kept(problem, pruned, whole),
             }
             print(name, method, search, report[f"{name}, {method}, {search}"], flush=True)
@@ -158,7 +158,7 @@ def large(given):
     clf.fit(train.X, train.y).save(folder)
     report = {
         "fit_and_save_seconds": time.perf_counter() - began,
-        "weights": clf.weights_.child.size,
+        "weights": clf.weights_.code.size,
         "model_megabytes": folder_megabytes(folder),
     }
     rows = given.out / "rows.npz"
@@ -219,7 +219,7 @@ def main():
     parser.add_argument("--data", default=os.environ.get("TAXOFIT_DATA", "../shared/data"))
     parser.add_argument("--pecos", help="a Python that has libpecos")
     parser.add_argument("--napkinxc", help="a Python that has napkinxc")
-    parser.add_argument("--prune", type=float, default=0.03, help="of the model beside peers")
+    parser.add_argument("--prune", type=float, default=0.017, help="of the model beside peers")
     parser.add_argument("--C", type=float, default=100.0)
     parser.add_argument("--size", default="dmoz-2010")
     parser.add_argument("--rows", type=int, default=2000)

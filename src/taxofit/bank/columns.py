@@ -72,6 +72,8 @@ class ColumnStore:
     >>> store.put(np.array([2, 0]), prune_columns(np.array([[1.0, 2.0], [3.0, 0.0]]), share=0.0))
     >>> store.to_csc().toarray().tolist()
     [[2.0, 0.0, 1.0], [0.0, 0.0, 3.0]]
+    >>> store.to_csr().toarray().tolist()
+    [[2.0, 0.0, 1.0], [0.0, 0.0, 3.0]]
     """
 
     def __init__(self, shape: tuple[int, int]) -> None:
@@ -82,6 +84,32 @@ class ColumnStore:
         """Keep the weights of these columns, shape (n_features, len(columns))."""
         if columns.size:
             self._blocks[int(columns[0])] = (columns.astype(np.int64), weights)
+
+    def to_csr(self) -> sparse.csr_array:
+        """Return all weights feature by feature, and keep nothing: there may be many."""
+        indptr = np.zeros(self._shape[0] + 1, dtype=np.int64)
+        for _, block in self._blocks.values():
+            indptr[1:] += np.bincount(block.indices, minlength=self._shape[0])
+        indptr = np.cumsum(indptr)
+        indices = np.empty(indptr[-1], dtype=np.int32)
+        data = np.empty(indptr[-1], dtype=np.float32)
+        places = indptr[:-1].copy()
+        in_order = sorted(
+            (int(column), k, key)
+            for key, (columns, _) in self._blocks.items()
+            for k, column in enumerate(columns)
+        )
+        for column, k, key in in_order:
+            block = self._blocks[key][1]
+            mine = slice(block.indptr[k], block.indptr[k + 1])
+            features = block.indices[mine]
+            indices[places[features]] = column
+            data[places[features]] = block.data[mine]
+            places[features] += 1
+        self._blocks = {}
+        rows = sparse.csr_array(self._shape, dtype=np.float32)
+        rows.indptr, rows.indices, rows.data = indptr, indices, data  # as they are: no wider copies
+        return rows
 
     def to_csc(self) -> sparse.csc_array:
         """Return all columns in their places; those never put are zero."""

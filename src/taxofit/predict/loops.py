@@ -25,6 +25,8 @@ __all__ = [
     "walk_scores",
 ]
 
+COARSE = 256.0  # steps of a coarse digit; see packed_weights
+
 _compiled = numba.njit(cache=True, nogil=True)
 
 
@@ -123,11 +125,11 @@ def beam_scores(logs, first_child, column, gamma, width, reached, totals):
 
 
 @_compiled
-def _find(parent, first, stop, node):
-    """Return where a node stands among ascending parents, or where it would."""
+def _find(code, first, stop, wanted):
+    """Return where a code stands among ascending ones, or where it would."""
     while first < stop:
         middle = (first + stop) >> 1
-        if parent[middle] < node:
+        if code[middle] < wanted:
             first = middle + 1
         else:
             stop = middle
@@ -135,34 +137,47 @@ def _find(parent, first, stop, node):
 
 
 @_compiled
-def _score_children(rows, i, tables, node, own_score, scores):
+def _along_trend(rows, i, trend):
+    """Return how far row i goes along the trend."""
+    indptr, indices, data = rows
+    total = 0.0
+    for k in range(indptr[i], indptr[i + 1]):
+        total += data[k] * trend[indices[k]]
+    return total
+
+
+@_compiled
+def _score_children(rows, i, along, tables, node, own_score, scores):
     """Fill ``scores`` with those of a node's children for row i; return how many there are."""
     indptr, indices, data = rows
-    pair_start, weight_start, parent, offset, child, value = tables[:6]
-    scale, intercept, first_child, is_repeated = tables[6:]
+    start, code, value, _, slope, scale, intercept, first_child = tables[:8]
+    first_code, is_repeated = tables[8:]
     first = first_child[node]
     n_children = first_child[node + 1] - first
     if is_repeated[node]:
         for c in range(n_children):
             scores[c] = own_score if intercept[first + c] > -np.inf else -np.inf
         return n_children
-    scores[: n_children + 1] = 0.0
+    own_code = first_code[node]
+    n_codes = first_code[node + 1] - own_code
+    n_unsigned = np.uint64(n_codes)
+    scores[:n_codes] = 0.0
     for k in range(indptr[i], indptr[i + 1]):
         feature = indices[k]
-        stop = pair_start[feature + 1]
-        pair = _find(parent, pair_start[feature], stop, node)
-        if pair < stop and parent[pair] == node:
-            e = weight_start[feature] + offset[pair]
-            last = weight_start[feature + 1]
-            if pair + 1 < stop:
-                last = min(last, weight_start[feature] + offset[pair + 1])
-            while e < last:
-                if child[e] <= n_children:
-                    scores[child[e]] += data[k] * value[e]
-                e += 1
-    shared = scores[n_children]
+        stop = np.int64(start[feature + 1])
+        e = np.int64(start[feature])
+        if e < stop and code[e] < own_code:  # the root's are the first
+            e = _find(code, e + 1, stop, own_code)
+        while e < stop:
+            place = np.uint64(np.int64(code[e]) - own_code)
+            if place >= n_unsigned:  # below zero is far above
+                break
+            scores[place] += data[k] * value[e]
+            e += 1
+    shared = scores[n_codes - 2] + COARSE * scores[n_codes - 1]
     for c in range(n_children):
-        scores[c] = (scores[c] + shared) * scale[node] + intercept[first + c]
+        digits = scores[2 * c] + COARSE * scores[2 * c + 1]
+        scores[c] = (digits + shared) * scale[0] + (along * slope[first + c] + intercept[first + c])
     return n_children
 
 
@@ -177,12 +192,13 @@ def _most_children(first_child):
 @_compiled
 def walk_packed(rows, tables, gamma, reached, totals):
     """Follow the highest score from the root; fill in the leaf and its path score."""
-    first_child = tables[8]
-    scores = np.empty(_most_children(first_child) + 1)
+    trend, first_child = tables[3], tables[7]
+    scores = np.empty(2 * _most_children(first_child) + 2)
     for i in range(reached.size):
+        along = _along_trend(rows, i, trend)
         node, own_score, total = 0, 0.0, 0.0
         while first_child[node] < first_child[node + 1]:
-            n_children = _score_children(rows, i, tables, node, own_score, scores)
+            n_children = _score_children(rows, i, along, tables, node, own_score, scores)
             best = 0
             for c in range(1, n_children):
                 if scores[c] > scores[best]:
@@ -197,8 +213,8 @@ def walk_packed(rows, tables, gamma, reached, totals):
 @_compiled
 def beam_packed(rows, tables, gamma, width, reached, totals):
     """Fill in the leaves of highest path score, best first, as :func:`beam_scores` does."""
-    first_child = tables[8]
-    scores = np.empty(_most_children(first_child) + 1)
+    trend, first_child = tables[3], tables[7]
+    scores = np.empty(2 * _most_children(first_child) + 2)
     own_scores = np.zeros(first_child.size)
     n_best = reached.shape[1]
     nodes, next_nodes = np.empty(width, np.int32), np.empty(width, np.int32)
@@ -207,6 +223,7 @@ def beam_packed(rows, tables, gamma, width, reached, totals):
         reached[i, :] = -1
         totals[i, :] = -np.inf
         n_found = 0
+        along = _along_trend(rows, i, trend)
         nodes[0], sums[0], n_open = 0, 0.0, 1
         while n_open > 0:
             n_next = 0
@@ -214,7 +231,7 @@ def beam_packed(rows, tables, gamma, width, reached, totals):
                 if gamma == 1.0 and n_found == n_best and sums[k] <= totals[i, n_best - 1]:
                     break  # nothing below can be better, nor below those that follow
                 node = nodes[k]
-                n_children = _score_children(rows, i, tables, node, own_scores[node], scores)
+                n_children = _score_children(rows, i, along, tables, node, own_scores[node], scores)
                 above = gamma * sums[k]
                 for c in range(n_children):
                     child = first_child[node] + c
@@ -237,38 +254,27 @@ def beam_packed(rows, tables, gamma, width, reached, totals):
 def score_packed(rows, tables, parent_of, scores):
     """Fill ``scores``, shape (n_rows, n_nodes), with θ·x at every node; 0 at the root."""
     indptr, indices, data = rows
-    pair_start, weight_start, parent, offset, child, value = tables[:6]
-    scale, intercept, first_child, is_repeated = tables[6:]
-    n_nodes = parent_of.size
-    sums, shared = np.empty(n_nodes), np.empty(n_nodes)
+    start, code, value, _, slope, scale, intercept, first_child = tables[:8]
+    first_code, is_repeated = tables[8:]
+    sums = np.empty(first_code[-1])
     for i in range(scores.shape[0]):
         sums[:] = 0.0
-        shared[:] = 0.0
+        along = _along_trend(rows, i, tables[3])
         for k in range(indptr[i], indptr[i + 1]):
             feature = indices[k]
-            stop = pair_start[feature + 1]
-            for pair in range(pair_start[feature], stop):
-                node = parent[pair]
-                if node >= n_nodes:
-                    continue
-                first = first_child[node]
-                n_children = first_child[node + 1] - first
-                e = weight_start[feature] + offset[pair]
-                last = weight_start[feature + 1]
-                if pair + 1 < stop:
-                    last = min(last, weight_start[feature] + offset[pair + 1])
-                while e < last:
-                    if child[e] < n_children:
-                        sums[first + child[e]] += data[k] * value[e]
-                    elif child[e] == n_children:
-                        shared[node] += data[k] * value[e]
-                    e += 1
+            for e in range(np.int64(start[feature]), np.int64(start[feature + 1])):
+                if code[e] < sums.size:
+                    sums[code[e]] += data[k] * value[e]
         scores[i, 0] = 0.0
-        for node in range(1, n_nodes):
+        for node in range(1, parent_of.size):
             above = parent_of[node]
             if intercept[node] == -np.inf:
                 scores[i, node] = -np.inf
             elif is_repeated[above]:
                 scores[i, node] = scores[i, above]
             else:
-                scores[i, node] = (sums[node] + shared[above]) * scale[above] + intercept[node]
+                own = first_code[above] + 2 * (node - first_child[above])
+                shared = first_code[above + 1] - 2
+                digits = sums[own] + sums[shared]
+                digits += COARSE * (sums[own + 1] + sums[shared + 1])
+                scores[i, node] = digits * scale[0] + (along * slope[node] + intercept[node])

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["count_weights", "fill_weights", "lost_scores"]
+__all__ = [
+    "COARSE",
+    "add_along",
+    "add_clipped",
+    "count_digits",
+    "fill_digits",
+]
+
+COARSE = 256  # steps of a coarse digit
 
 _compiled = numba.njit(cache=True, nogil=True)
 
@@ -36,24 +44,6 @@ def _select(values, n_values, rank):
 
 
 @_compiled
-def _median(values, first, stop, n_siblings, scratch):
-    """Return the lower median of the siblings' weights, those not listed being zero.
-
-    It is one of the weights, so at least one sibling needs none of its own.
-    """
-    n_negative = 0
-    for k in range(first, stop):
-        n_negative += values[k] < 0
-    middle = (n_siblings - 1) // 2
-    n_zero = n_siblings - (stop - first)
-    if n_negative <= middle < n_negative + n_zero:
-        return np.float32(0.0)
-    for k in range(first, stop):
-        scratch[k - first] = values[k]
-    return _select(scratch, stop - first, middle if middle < n_negative else middle - n_zero)
-
-
-@_compiled
 def _is_seen(positions, first, stop, low, high):
     """Tell whether any of these ascending positions lies in low, …, high - 1."""
     end = stop
@@ -67,43 +57,57 @@ def _is_seen(positions, first, stop, low, high):
 
 
 @_compiled
-def _settle(run, nodes, values, tree, seen, limits, weights):
+def _settle(run, columns, tree, seen, limits, trend, weights, scratch):
     """Fill ``weights`` with what one parent keeps of one feature; return how many it keeps.
 
     ``weights[c]`` is child c's difference to the shared weight, ``weights[n_children]`` the shared
-    weight; what is below the limit is zero.
+    weight, both without the trend; what is below the limit is zero.
     """
     first, stop, feature = run
+    nodes, values = columns[1], columns[2]
     parent_of, first_child, leaf_start, leaf_stop, is_open, n_open = tree
     parent = parent_of[nodes[first]]
-    n_children = first_child[parent + 1] - first_child[parent]
-    shared = np.float32(0.0)
-    limit = limits[0]
-    if limits[1] > 0:
-        shared = _median(values, first, stop, n_open[parent], weights)
-        largest = abs(shared) if stop - first < n_open[parent] else np.float32(0.0)
-        for k in range(first, stop):
-            largest = max(largest, abs(values[k] - shared))
-        keeps_shared = abs(shared) > limits[2]
-        if largest <= limit and not keeps_shared:  # the most common case by far
-            return 0
-        if not _is_seen(
-            seen[0], seen[1][feature], seen[1][feature + 1], leaf_start[parent], leaf_stop[parent]
-        ):
-            limit = limits[1]
-            if largest <= limit and not keeps_shared:
-                return 0
-    for c in range(n_children):
-        weights[c] = -shared if is_open[first_child[parent] + c] else np.float32(0.0)
+    child = first_child[parent]
+    n_children = first_child[parent + 1] - child
+    low, high = np.float32(np.inf), np.float32(-np.inf)
+    if stop - first < n_open[parent]:
+        low = high = np.float32(0.0)
     for k in range(first, stop):
-        weights[nodes[k] - first_child[parent]] += values[k]
+        own = np.float32(values[k] - trend[0][feature] * trend[1][nodes[k]])
+        low, high = min(low, own), max(high, own)
+    if high - low <= limits[0] and max(high, -low) <= limits[2]:
+        return 0  # most often by far
+    for c in range(n_children):
+        weights[c] = np.float32(0.0)
+    for k in range(first, stop):
+        weights[nodes[k] - child] = values[k] - trend[0][feature] * trend[1][nodes[k]]
+    weights[n_children] = np.float32(0.0)
+    shared = np.float32(0.0)
+    if limits[0] > 0:
+        n_listed = 0
+        for c in range(n_children):
+            if is_open[child + c]:
+                scratch[n_listed] = weights[c]
+                n_listed += 1
+        # The lower median is one of the weights, so at least one child needs none of its own.
+        shared = _select(scratch, n_open[parent], (n_open[parent] - 1) // 2)
+        for c in range(n_children):
+            if is_open[child + c]:
+                weights[c] -= shared
+    largest = np.float32(0.0)
+    for c in range(n_children):
+        largest = max(largest, abs(weights[c]))
+    limit = limits[0]
+    if limit < largest and not _is_seen(
+        seen[0], seen[1][feature], seen[1][feature + 1], leaf_start[parent], leaf_stop[parent]
+    ):
+        limit = limits[1]
     n_kept = 0
     for c in range(n_children):
         if abs(weights[c]) > limit:
             n_kept += 1
         else:
             weights[c] = np.float32(0.0)
-    weights[n_children] = np.float32(0.0)
     if abs(shared) > limits[2]:
         weights[n_children] = shared
         n_kept += 1
@@ -121,110 +125,84 @@ def _run_stop(nodes, first, stop, parent_of):
 
 
 @_compiled
-def count_weights(columns, tree, seen, limits, n_pairs, n_weights, largest):
-    """Count pairs and weights of every feature, and find the largest weight of every parent."""
+def _digits(weight, scale):
+    """Return a weight's coarse digits, as one number, and its fine digit, within -128, …, 127."""
+    n_steps = int(np.rint(weight / scale))
+    coarse = (n_steps + COARSE // 2) >> 8
+    return coarse, n_steps - coarse * COARSE
+
+
+@_compiled
+def add_clipped(columns, most, sums):
+    """Add up the weights of every feature, none counting for more than ``most``."""
+    indptr, _, values = columns
+    for feature in range(indptr.size - 1):
+        for k in range(indptr[feature], indptr[feature + 1]):
+            sums[feature] += min(max(values[k], -most), most)
+
+
+@_compiled
+def add_along(columns, most, trend, sums):
+    """Add up the weights of every node times the trend, none counting for more than ``most``."""
     indptr, nodes, values = columns
+    for feature in range(indptr.size - 1):
+        for k in range(indptr[feature], indptr[feature + 1]):
+            sums[nodes[k]] += min(max(values[k], -most), most) * trend[feature]
+
+
+@_compiled
+def count_digits(columns, tree, seen, limits, trend, wanted, scale, n_digits):
+    """Count what every wanted feature keeps."""
+    indptr, nodes, _ = columns
     parent_of, first_child, n_open = tree[0], tree[1], tree[5]
-    weights = np.empty(np.max(first_child[1:] - first_child[:-1]) + 1, np.float32)
+    weights, scratch = np.empty((2, np.max(first_child[1:] - first_child[:-1]) + 1), np.float32)
     for feature in range(indptr.size - 1):
         first = indptr[feature]
-        while first < indptr[feature + 1]:
+        while wanted[feature] and first < indptr[feature + 1]:
             stop = _run_stop(nodes, first, indptr[feature + 1], parent_of)
             parent = parent_of[nodes[first]]
             if n_open[parent] > 1 or parent == 0:
-                n_kept = _settle((first, stop, feature), nodes, values, tree, seen, limits, weights)
-                if n_kept:
-                    n_pairs[feature] += 1
-                    n_weights[feature] += n_kept
+                run = (first, stop, feature)
+                n_kept = _settle(run, columns, tree, seen, limits, trend, weights, scratch)
+                if limits[0] == 0:
+                    n_digits[feature] += n_kept
+                elif n_kept:
                     for c in range(first_child[parent + 1] - first_child[parent] + 1):
-                        largest[parent] = max(largest[parent], abs(weights[c]))
+                        coarse, fine = _digits(weights[c], scale)
+                        n_digits[feature] += (fine != 0) + (abs(coarse) + 126) // 127
             first = stop
 
 
 @_compiled
-def fill_weights(columns, tree, seen, limits, scale, packed):
-    """Write pairs and weights in the places that the counts gave them."""
-    indptr, nodes, values = columns
-    pair_start, weight_start, pair_parent, pair_offset, child, value = packed
+def fill_digits(columns, tree, seen, limits, trend, wanted, scale, first_code, packed):
+    """Write codes and values in the places that the counts gave them."""
+    indptr, nodes, _ = columns
+    start, code, value = packed
     parent_of, first_child, n_open = tree[0], tree[1], tree[5]
-    weights = np.empty(np.max(first_child[1:] - first_child[:-1]) + 1, np.float32)
+    weights, scratch = np.empty((2, np.max(first_child[1:] - first_child[:-1]) + 1), np.float32)
     for feature in range(indptr.size - 1):
-        first = indptr[feature]
-        pair, entry = pair_start[feature], weight_start[feature]
-        while first < indptr[feature + 1]:
+        first, place = indptr[feature], start[feature]
+        while wanted[feature] and first < indptr[feature + 1]:
             stop = _run_stop(nodes, first, indptr[feature + 1], parent_of)
             parent = parent_of[nodes[first]]
+            run = (first, stop, feature)
             if (n_open[parent] > 1 or parent == 0) and _settle(
-                (first, stop, feature), nodes, values, tree, seen, limits, weights
+                run, columns, tree, seen, limits, trend, weights, scratch
             ):
-                pair_parent[pair] = parent
-                pair_offset[pair] = entry - weight_start[feature]
-                pair += 1
                 for c in range(first_child[parent + 1] - first_child[parent] + 1):
-                    if weights[c] != 0:
-                        child[entry] = c
-                        if limits[1] > 0:
-                            value[entry] = round(weights[c] / scale[parent])
-                        else:
-                            value[entry] = weights[c]
-                        entry += 1
-            first = stop
-
-
-@_compiled
-def lost_scores(columns, tree, seen, limits, factors, trial, lost):
-    """Add up what leaving weights out takes from the scores of trial rows, for several limits.
-
-    ``trial`` are the trial rows by feature (CSC); ``lost``, shape (n_limits, n_rows, n_nodes),
-    gets at k what limit k takes beyond limit k - 1. Limits ascend.
-    """
-    indptr, nodes, values = columns
-    row_start, row, amount = trial
-    parent_of, first_child, leaf_start, leaf_stop, _, n_open = tree
-    weights = np.empty(np.max(first_child[1:] - first_child[:-1]) + 1, np.float32)
-    for feature in range(indptr.size - 1):
-        if row_start[feature] == row_start[feature + 1]:
-            continue
-        first = indptr[feature]
-        while first < indptr[feature + 1]:
-            stop = _run_stop(nodes, first, indptr[feature + 1], parent_of)
-            parent = parent_of[nodes[first]]
-            if n_open[parent] > 1 or parent == 0:
-                _settle(
-                    (first, stop, feature),
-                    nodes,
-                    values,
-                    tree,
-                    seen,
-                    (np.float32(0.0), np.float32(1e-30), np.float32(0.0)),
-                    weights,
-                )
-                allowed, shared_factor = factors
-                if _is_seen(
-                    seen[0],
-                    seen[1][feature],
-                    seen[1][feature + 1],
-                    leaf_start[parent],
-                    leaf_stop[parent],
-                ):
-                    allowed = np.float32(1.0)
-                child = first_child[parent]
-                n_children = first_child[parent + 1] - child
-                for c in range(n_children + 1):
-                    if weights[c] == 0:
+                    fine_code = first_code[parent] + 2 * c
+                    if limits[0] == 0:
+                        if weights[c] != 0:
+                            code[place], value[place] = fine_code, weights[c]
+                            place += 1
                         continue
-                    if c == n_children:
-                        allowed = shared_factor
-                    level = 0
-                    while level < limits.size and abs(weights[c]) > limits[level] * allowed:
-                        level += 1
-                    if level == limits.size:
-                        continue
-                    for e in range(row_start[feature], row_start[feature + 1]):
-                        part = weights[c] * amount[e]
-                        if c < n_children:
-                            lost[level, row[e], child + c] += part
-                        else:
-                            for sibling in range(n_children):
-                                lost[level, row[e], child + sibling] += part
+                    coarse, fine = _digits(weights[c], scale)
+                    if fine != 0:
+                        code[place], value[place] = fine_code, fine
+                        place += 1
+                    while coarse != 0:  # very large weights have several
+                        digit = max(-127, min(127, coarse))
+                        code[place], value[place] = fine_code + 1, digit
+                        coarse -= digit
+                        place += 1
             first = stop

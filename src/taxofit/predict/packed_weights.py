@@ -1,20 +1,23 @@
 """Weights for sparse rows, packed so that a row touches only what it needs.
 
-A *pair* is a feature and a parent whose children weigh it. Pairs are kept feature by feature, the
-parents of one feature ascending, and the weights of a pair side by side: a row reads one stretch of
-memory for each of its features, whatever the depth of the tree. For a walk, the pair of a feature
-and a node is found among the feature's parents by halving.
+Weights are kept feature by feature: a row reads one stretch of memory for each of its features,
+whatever the depth of the tree. Within a feature they are sorted by *code*, which numbers the
+children of the first parent, what these children share, the children of the next parent, and so on.
+For a walk, those of one parent are found by halving.
 
-Of siblings only differences decide, so a pair keeps the weight that its children share (their
-median) once, and of each child what differs from it. Most differences are close to nothing, and
-what is below a limit is left out; see :mod:`taxofit.predict.packer`.
+A node's weight is its slope times a trend that all nodes have in common, plus what its parent's
+children share, plus what is its own. Most of the latter two are close to nothing, and what is below
+a limit is left out; see :mod:`taxofit.predict.packer`.
+
+What stays is a number of steps in digits of a byte each, a fine one and coarse ones of 256 steps; a
+digit that is zero is left out, so most weights take one. Where nothing is left out,
+weights are kept as they are, as numbers of 32 bits in the fine digit's place.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-__all__ = ["PackedWeights"]
+__all__ = ["PackedWeights", "first_codes"]
 
 ROWS_PER_THREAD = 1024
 SCORES_AT_ONCE = 1 << 22
@@ -49,46 +52,31 @@ class PackedWeights(SavedArrays):
     Attributes
     ----------
     intercept : ndarray of float32, shape (n_nodes,)
-    scale : ndarray of float32, shape (n_nodes,)
-        By parent: a weight is ``value`` · ``scale``.
-    pair_start : ndarray of int64, shape (n_features + 1,)
-        The pairs of feature f are ``pair_start[f]``, …, ``pair_start[f + 1] - 1``.
-    weight_start : ndarray of int64, shape (n_features + 1,)
-        Likewise for its weights.
-    pair_parent : ndarray of uint16 or uint32, shape (n_pairs,)
-    pair_offset : ndarray of uint16 or uint32, shape (n_pairs,)
-        Where a pair's weights begin, counted from its feature's first.
-    child : ndarray of uint8, uint16 or uint32, shape (n_weights,)
-        Offset from the parent's first child; the number of children stands for all of them.
-    value : ndarray of int16 or float32, shape (n_weights,)
+    slope : ndarray of float32, shape (n_nodes,)
+        How much of the trend is in a node's weights.
+    trend : ndarray of int16, shape (n_features,)
+    scale : ndarray of float32, shape (1,)
+        What one step is.
+    start : ndarray of uint32 or int64, shape (n_features + 1,)
+        The digits of feature f are ``start[f]``, …, ``start[f + 1] - 1``.
+    code : ndarray of uint8, uint16 or uint32, shape (n_digits,)
+        Which weight and which digit, see :func:`first_codes`; ascending within a feature.
+    value : ndarray of int8 or float32, shape (n_digits,)
     """
 
     intercept: NDArray[np.float32]
+    slope: NDArray[np.float32]
+    trend: NDArray[np.int16]
     scale: NDArray[np.float32]
-    pair_start: NDArray[np.int64]
-    weight_start: NDArray[np.int64]
-    pair_parent: NDArray[np.unsignedinteger[Any]]
-    pair_offset: NDArray[np.unsignedinteger[Any]]
-    child: NDArray[np.unsignedinteger[Any]]
-    value: NDArray[np.int16] | NDArray[np.float32]
+    start: NDArray[np.uint32] | NDArray[np.int64]
+    code: NDArray[np.unsignedinteger[Any]]
+    value: NDArray[np.int8] | NDArray[np.float32]
     kind: ClassVar[str] = "packed"
-
-    @cached_property
-    def tables(self) -> tuple[Array, ...]:
-        """The arrays that loops over pairs read."""
-        return (
-            self.pair_start,
-            self.weight_start,
-            self.pair_parent,
-            self.pair_offset,
-            self.child,
-            self.value,
-        )
 
     @property
     def n_features(self) -> int:
         """How many features there are."""
-        return self.pair_start.size - 1
+        return self.start.size - 1
 
     def find(
         self, X: Any, taxonomy: Taxonomy, search: Search, n_best: int = 1, n_threads: int = 1
@@ -98,7 +86,7 @@ class PackedWeights(SavedArrays):
         X = _rows(X)
         reached = np.empty((X.shape[0], n_best), dtype=np.int32)
         totals = np.empty((X.shape[0], n_best))
-        tables = (*self.tables, *self._tree(taxonomy))
+        tables = self._tables(taxonomy)
         is_walk = search.kind == "greedy" and n_best == 1
 
         def find_some(rows: tuple[Array, ...], place: slice) -> None:
@@ -130,7 +118,7 @@ class PackedWeights(SavedArrays):
     def node_scores(self, X: Any, taxonomy: Taxonomy, n_threads: int = 1) -> Array:
         X = _rows(X)
         scores = np.empty((X.shape[0], taxonomy.n_nodes), dtype=np.float32)
-        tables = (*self.tables, *self._tree(taxonomy))
+        tables = self._tables(taxonomy)
 
         def score_some(rows: tuple[Array, ...], place: slice) -> None:
             loops.score_packed(rows, tables, taxonomy.parent, scores[place])
@@ -138,82 +126,98 @@ class PackedWeights(SavedArrays):
         _in_parts(X, score_some, n_threads)
         return scores
 
-    def _tree(self, taxonomy: Taxonomy) -> tuple[Array, ...]:
-        """Return scale, intercept, first child, and whether a node's only child repeats it."""
-        return self.scale, self.intercept, taxonomy.first_child, self._is_repeated(taxonomy)
+    def _tables(self, taxonomy: Taxonomy) -> tuple[Array, ...]:
+        """Return the arrays that loops read."""
+        return (
+            self.start,
+            self.code,
+            self.value,
+            self.trend,
+            self.slope,
+            self.scale,
+            self.intercept,
+            taxonomy.first_child,
+            *self._tree(taxonomy),
+        )
 
-    def _is_repeated(self, taxonomy: Taxonomy) -> NDArray[np.bool_]:
-        """Return a mask of nodes with one child to go to, whose model is then the node's own."""
-        cached: tuple[Taxonomy, NDArray[np.bool_]] | None = self.__dict__.get("_repeated")
+    def _tree(self, taxonomy: Taxonomy) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return first codes, and a mask of nodes with one child to go to: its model is theirs."""
+        cached: tuple[Any, ...] | None = self.__dict__.get("_known_tree")
         if cached is None or cached[0] is not taxonomy:
             n_open = np.zeros(taxonomy.n_nodes, dtype=np.int64)
             np.add.at(n_open, taxonomy.parent[1:], np.isfinite(self.intercept[1:]))
-            mask = n_open == 1
-            mask[0] = False
-            cached = self.__dict__["_repeated"] = (taxonomy, mask)
-        return cached[1]
+            is_repeated = n_open == 1
+            is_repeated[0] = False
+            cached = self.__dict__["_known_tree"] = (taxonomy, first_codes(taxonomy), is_repeated)
+        return cached[1], cached[2]
 
     def coefficients(self, node: int, taxonomy: Taxonomy) -> Coefficients:
         owner = self._owner(node, taxonomy)
-        coefficients = np.zeros(self.n_features)
+        coefficients = float(self.slope[owner]) * self.trend.astype(np.float64)
         parent = int(taxonomy.parent[owner])
         if parent >= 0:
-            pairs = np.flatnonzero(self.pair_parent == parent)
-            features = np.searchsorted(self.pair_start, pairs, side="right") - 1
+            first, stop = self._tree(taxonomy)[0][parent : parent + 2]
+            places = np.flatnonzero((self.code >= first) & (self.code < stop))
+            features = np.unique(np.searchsorted(self.start, places, side="right") - 1)
             weights = self.child_weights(parent, features, taxonomy)
             coefficients[features] = weights[owner - taxonomy.first_child[parent]]
         return coefficients, float(self.intercept[owner])
 
     def _owner(self, node: int, taxonomy: Taxonomy) -> int:
         """Return the node above, or this one, whose model this node repeats."""
-        is_repeated = self._is_repeated(taxonomy)
+        is_repeated = self._tree(taxonomy)[1]
         while node > 0 and is_repeated[taxonomy.parent[node]]:
             node = int(taxonomy.parent[node])
         return node
 
     def child_weights(self, parent: int, features: Array, taxonomy: Taxonomy) -> Array:
         first, stop = taxonomy.first_child[parent], taxonomy.first_child[parent + 1]
-        if self._is_repeated(taxonomy)[parent]:
+        first_code, is_repeated = self._tree(taxonomy)
+        if is_repeated[parent]:
             owner = self._owner(parent, taxonomy)
             above = int(taxonomy.parent[owner])
             own = self.child_weights(above, features, taxonomy)
             return np.tile(own[owner - taxonomy.first_child[above]], (stop - first, 1))
-        weights = np.zeros((stop - first + 1, len(features)))
+        own_code, next_code = first_code[parent : parent + 2]
+        digits = np.zeros((next_code - own_code, len(features)))
         for k, feature in enumerate(features):
-            pairs = self.pair_parent[self.pair_start[feature] : self.pair_start[feature + 1]]
-            pair = int(np.searchsorted(pairs, parent))
-            if pair < pairs.size and pairs[pair] == parent:
-                pair += int(self.pair_start[feature])
-                entries = self._entries(int(feature), pair)
-                np.add.at(weights[:, k], self.child[entries], self.value[entries])
-        return (weights[:-1] + weights[-1]) * self.scale[parent]
-
-    def _entries(self, feature: int, pair: int) -> slice:
-        """Return where the weights of a pair are."""
-        begin = int(self.weight_start[feature])
-        is_last = pair + 1 == self.pair_start[feature + 1]
-        stop = (
-            self.weight_start[feature + 1] if is_last else begin + int(self.pair_offset[pair + 1])
-        )
-        return slice(begin + int(self.pair_offset[pair]), int(stop))
+            mine = slice(int(self.start[feature]), int(self.start[feature + 1]))
+            places = self.code[mine].astype(np.int64) - own_code
+            of_parent = (places >= 0) & (places < len(digits))
+            np.add.at(digits[:, k], places[of_parent], self.value[mine][of_parent])
+        weights = digits[::2] + loops.COARSE * digits[1::2]
+        trend = np.multiply.outer(self.slope[first:stop], self.trend[features])
+        return (weights[:-1] + weights[-1]) * self.scale[0] + trend
 
     def check(self, taxonomy: Taxonomy, n_features: int) -> None:
         """Check all that is read in full anyway; loops check the rest where they use it."""
-        n_nodes, unsigned = taxonomy.n_nodes, (np.uint16, np.uint32)
-        n_pairs, n_weights = self.pair_parent.size, self.child.size
+        n_nodes, n_digits = taxonomy.n_nodes, self.code.size
         check_array("intercept", self.intercept, (np.float32,), (n_nodes,))
-        check_array("scale", self.scale, (np.float32,), (n_nodes,))
-        check_array("pair_start", self.pair_start, (np.int64,), (n_features + 1,))
-        check_array("weight_start", self.weight_start, (np.int64,), (n_features + 1,))
-        check_array("pair_parent", self.pair_parent, unsigned, (n_pairs,))
-        check_array("pair_offset", self.pair_offset, unsigned, (n_pairs,))
-        check_array("child", self.child, (np.uint8, *unsigned), (n_weights,))
-        check_array("value", self.value, (np.int16, np.float32), (n_weights,))
-        _check_starts("pair_start", self.pair_start, n_pairs)
-        _check_starts("weight_start", self.weight_start, n_weights)
-        if not np.isfinite(self.scale).all():
-            raise ValueError("scales are not numbers")
+        check_array("slope", self.slope, (np.float32,), (n_nodes,))
+        check_array("trend", self.trend, (np.int16,), (n_features,))
+        check_array("scale", self.scale, (np.float32,), (1,))
+        check_array("start", self.start, (np.uint32, np.int64), (n_features + 1,))
+        check_array("code", self.code, (np.uint8, np.uint16, np.uint32), (n_digits,))
+        check_array("value", self.value, (np.int8, np.float32), (n_digits,))
+        if (
+            self.start[0] != 0
+            or self.start[-1] != n_digits
+            or (self.start[1:] < self.start[:-1]).any()
+        ):
+            raise ValueError(f"start does not ascend from 0 to {n_digits}")
+        if not (np.isfinite(self.scale).all() and np.isfinite(self.slope).all()):
+            raise ValueError("scales or slopes are not numbers")
         check_walkable(self.intercept, taxonomy)
+
+
+def first_codes(taxonomy: Taxonomy) -> NDArray[np.int64]:
+    """Return the code of the first child of every node, shape (n_nodes + 1,), the total at the end.
+
+    A node with k children has 2 (k + 1) codes: for every child and last for what they share, the
+    fine digit and the coarse one.
+    """
+    n_before = np.append(0, np.cumsum(~taxonomy.is_leaf))
+    return 2 * (taxonomy.first_child.astype(np.int64) - 1 + n_before)
 
 
 def _in_parts(
@@ -237,8 +241,3 @@ def _in_parts(
 
 def _rows(X: Any) -> sparse.csr_array:
     return X if sparse.issparse(X) and X.format == "csr" else sparse.csr_array(X)
-
-
-def _check_starts(name: str, starts: Array, total: int) -> None:
-    if starts[0] != 0 or starts[-1] != total or (np.diff(starts) < 0).any():
-        raise ValueError(f"{name} does not ascend from 0 to {total}")

@@ -1,30 +1,32 @@
 """From the weights of single nodes to packed ones.
 
-Among the children of a node only differences of weights decide where a walk goes. So what siblings
-share for a feature, the median of their weights, is kept once, and of each child its difference to
-it. Differences up to a limit are left out; up to three times as much where no training row under
-the parent has the feature, since few rows that get there will. Shared weights, which decide nothing
-among siblings and matter for path scores and probabilities, go up to three times the limit as well.
-What stays is rounded to 1/32767 of the largest weight under the same parent. A limit of 0 keeps
-every weight as it is.
+Most weights of a node are those of features that its rows do not have: small, negative, and much
+alike from node to node but for their size. So all nodes have one *trend* in common, the mean of
+their weights (large ones clipped), and each a *slope*, how much of it is its own.
+
+Of the rest, among the children of a node only differences decide where a walk goes. So what
+siblings share for a feature, the median, is kept once, and of each child its difference to it.
+Differences up to a limit are left out; up to twice as much where no training row under the parent
+has the feature, since few rows that get there will. Shared weights, which decide nothing among
+siblings and matter for path scores and probabilities, go up to three times the limit. What stays is
+rounded to a quarter of the limit. A limit of 0 keeps every weight as it is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from taxofit.datasets.mapped import chunk_bounds, empty_beside, row_chunks
 from taxofit.predict import pack_loops
-from taxofit.predict.packed_weights import PackedWeights
+from taxofit.predict.packed_weights import PackedWeights, first_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
+    from scipy import sparse
 
     from taxofit.taxonomy import Taxonomy
 
@@ -32,9 +34,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Packer", "Sightings"]
 
-UNSEEN_FACTOR = 3.0
+UNSEEN_FACTOR = 2.0
 SHARED_FACTOR = 3.0  # what siblings share decides nothing among them, only in path scores
-LARGEST_QUANTUM = 32767
+STEP = 0.25  # of the limit
+TREND_CLIP = 0.3  # of the root mean square of all weights
+TREND_STEPS = 32767
+MOST_STEPS = 1 << 18  # of a weight: nine digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +83,8 @@ class Packer:
 
     Parameters
     ----------
-    columns : CSC, shape (n_features, n_nodes)
-        The root has none.
+    columns : sparse matrix, shape (n_features, n_nodes)
+        CSR is not copied. The root has no weights.
     intercept : ndarray, shape (n_nodes,)
         -inf at nodes without a model.
     taxonomy : Taxonomy
@@ -89,7 +94,7 @@ class Packer:
 
     def __init__(
         self,
-        columns: sparse.csc_array,
+        columns: sparse.csr_array | sparse.csc_array,
         intercept: Array,
         taxonomy: Taxonomy,
         sightings: Sightings | None = None,
@@ -116,66 +121,66 @@ class Packer:
         nowhere = (np.empty(0, dtype=np.int32), np.zeros(self._n_features + 1, dtype=np.int64))
         self._seen = nowhere if sightings is None else (sightings.positions, sightings.start)
 
-    def pack(self, limit: float = 0.0) -> PackedWeights:
-        """Return the packed weights, without differences up to a limit."""
-        limits = tuple(np.float32(limit * factor) for factor in (1.0, UNSEEN_FACTOR, SHARED_FACTOR))
-        common = (self._columns, self._tree, self._seen, limits)
-        n_nodes = self.taxonomy.n_nodes
-        n_pairs, n_weights = np.zeros((2, self._n_features), dtype=np.int64)
-        largest = np.zeros(n_nodes, dtype=np.float32)
-        pack_loops.count_weights(*common, n_pairs, n_weights, largest)
-        scale = np.ones(n_nodes, dtype=np.float32)
-        if limit > 0:
-            scale[largest > 0] = largest[largest > 0] / LARGEST_QUANTUM
-        most_children = int(np.diff(self.taxonomy.first_child).max(initial=0))
-        packed = PackedWeights(
-            intercept=self._intercept.astype(np.float32),
-            scale=scale,
-            pair_start=_starts(n_pairs),
-            weight_start=_starts(n_weights),
-            pair_parent=np.empty(n_pairs.sum(), dtype=_unsigned(n_nodes)),
-            pair_offset=np.empty(n_pairs.sum(), dtype=_unsigned(n_weights.max(initial=0))),
-            child=np.empty(n_weights.sum(), dtype=_unsigned(most_children, np.uint8)),
-            value=np.empty(n_weights.sum(), dtype=np.int16 if limit > 0 else np.float32),
-        )
-        pack_loops.fill_weights(*common, scale, packed.tables)
-        return packed
+    @cached_property
+    def _largest(self) -> float:
+        values = self._columns[2]
+        return float(max(values.max(initial=0), -values.min(initial=0)))
 
-    def lost_scores(self, X: Any, limits: Sequence[float]) -> NDArray[np.float32]:
-        """Return what leaving differences out takes from the scores of rows.
+    @cached_property
+    def _trend(self) -> tuple[NDArray[np.int16], NDArray[np.float32]]:
+        """The trend in steps, and the slope of every node, which is a step's worth."""
+        values = self._columns[2]
+        n_models = max(1, int(np.isfinite(self._intercept[1:]).sum()))
+        total = float(np.vdot(values, values)) if values.size else 0.0
+        most = np.float32(TREND_CLIP * np.sqrt(total / (n_models * max(1, self._n_features))))
+        sums = np.zeros(self._n_features)
+        pack_loops.add_clipped(self._columns, most, sums)
+        steps = np.rint(sums * (TREND_STEPS / max(np.abs(sums).max(initial=0), 1e-30)))
+        along = np.zeros(self.taxonomy.n_nodes)
+        pack_loops.add_along(self._columns, most, steps, along)
+        slope = along / max(1.0, float(steps @ steps))
+        return steps.astype(np.int16), slope.astype(np.float32)
+
+    def pack(
+        self, limit: float | None = None, wanted: NDArray[np.bool_] | None = None
+    ) -> PackedWeights:
+        """Return the packed weights, without differences up to a limit.
 
         Parameters
         ----------
-        X : CSR, shape (n_rows, n_features)
-        limits : sequence of float
-            Ascending.
-
-        Returns
-        -------
-        ndarray, shape (n_limits, n_rows, n_nodes)
-            At k, what limit k takes beyond what limit k - 1 takes.
+        limit : float, optional
+            Without one the weights are kept as they are. With one, weights that are not there
+            count as too small to have been kept, and go with the trend.
+        wanted : ndarray of bool, shape (n_features,), optional
+            Features that rows to be scored have; all by default.
         """
-        by_feature = sparse.csr_array(X).tocsc()
-        trial = (by_feature.indptr, by_feature.indices, by_feature.data.astype(np.float32))
-        lost = np.zeros((len(limits), X.shape[0], self.taxonomy.n_nodes), dtype=np.float32)
-        pack_loops.lost_scores(
-            self._columns,
-            self._tree,
-            self._seen,
-            np.asarray(limits, dtype=np.float32),
-            (np.float32(UNSEEN_FACTOR), np.float32(SHARED_FACTOR)),
-            trial,
-            lost,
+        has_trend, limit = limit is not None, limit or 0.0
+        limits = tuple(np.float32(limit * factor) for factor in (1.0, UNSEEN_FACTOR, SHARED_FACTOR))
+        wanted = np.ones(self._n_features, dtype=bool) if wanted is None else wanted
+        no_trend = np.zeros_like(self._trend[0]), np.zeros_like(self._trend[1])
+        trend = self._trend if has_trend else no_trend
+        common = (self._columns, self._tree, self._seen, limits, trend, wanted)
+        scale = np.float32(1.0)
+        if limit > 0:
+            scale = np.float32(max(STEP * limit, self._largest / MOST_STEPS))
+        n_digits = np.zeros(self._n_features, dtype=np.int64)
+        pack_loops.count_digits(*common, scale, n_digits)
+        start = np.concatenate([[0], np.cumsum(n_digits)])
+        codes = first_codes(self.taxonomy)
+        packed = PackedWeights(
+            intercept=self._intercept.astype(np.float32),
+            slope=trend[1],
+            trend=trend[0],
+            scale=np.full(1, scale),
+            start=start.astype(np.uint32) if start[-1] <= np.iinfo(np.uint32).max else start,
+            code=np.empty(start[-1], dtype=_unsigned(int(codes[-1]))),
+            value=np.empty(start[-1], dtype=np.int8 if limit > 0 else np.float32),
         )
-        return lost
+        digits = (start, packed.code, packed.value)
+        pack_loops.fill_digits(*common, scale, codes, digits)
+        return packed
 
 
-def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(counts)])
-
-
-def _unsigned(largest: int, smallest: type = np.uint16) -> type:
-    """Return the smallest unsigned type, not below a given one, that holds a number."""
-    if smallest is np.uint8 and largest <= np.iinfo(np.uint8).max:
-        return np.uint8
-    return np.uint16 if largest <= np.iinfo(np.uint16).max else np.uint32
+def _unsigned(largest: int) -> type:
+    """Return the smallest unsigned type that holds a number."""
+    return next(t for t in (np.uint8, np.uint16, np.uint32) if largest <= np.iinfo(t).max)

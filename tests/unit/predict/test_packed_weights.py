@@ -7,7 +7,7 @@ from scipy import sparse
 from taxofit import Taxonomy
 from taxofit.predict.dense_weights import DenseWeights
 from taxofit.predict.packer import Packer, Sightings
-from taxofit.predict.pruning import LIMITS, Trial, safe_limit
+from taxofit.predict.pruning import LIMITS, N_CHANGED, Trial, safe_limit, without_own_part
 from taxofit.predict.search import GREEDY, Search, find_in_scores, log_sigmoid, path_scores
 from taxofit.predict.walk import walk_scores
 
@@ -155,54 +155,118 @@ def test_closed_nodes_are_never_entered(model, taxonomy, X):
         assert c2 in reached
 
 
-def test_limit_leaves_out_small_differences_and_keeps_scores_close(model, taxonomy, X):
-    whole = packed(model, taxonomy)
-    leaf = np.random.default_rng(0).choice(np.flatnonzero(taxonomy.is_leaf), 300).astype(np.int32)
-    sightings = Sightings.gather(X, leaf, taxonomy)
-    small = packer(model, taxonomy, sightings).pack(0.05)
-    assert small.value.dtype == np.int16
-    gone = np.abs(X).sum(axis=1).max() * (2 * 3 * 0.05 + 1e-3)
-    difference = small.node_scores(X, taxonomy) - whole.node_scores(X, taxonomy)
-    assert 0 < np.abs(difference[:, 1:]).max() < gone
+def trained_packer(model, taxonomy, X):
+    """Return a packer that has seen the rows of X at the leaves that the model gives them."""
+    scores = (X @ model[0].T + model[1]).astype(np.float32)
+    return packer(model, taxonomy, Sightings.gather(X, walk_scores(scores, taxonomy), taxonomy))
+
+
+@pytest.mark.parametrize("limit", [1e-6, 0.01, 0.05, 0.2])
+def test_scores_move_by_no_more_than_the_limit_allows(model, taxonomy, X, limit):
+    ours = trained_packer(model, taxonomy, X)
+    small, whole = ours.pack(limit), ours.pack(0.0)
+    assert small.value.dtype == np.int8
+    # A difference, what is shared, and the rounding of both.
+    most = np.abs(X).sum(axis=1) * (2 + 3 + 2 * 0.25) * limit + 1e-3
+    moved = small.node_scores(X, taxonomy) - whole.node_scores(X, taxonomy)
+    assert (np.abs(moved[:, 1:]) <= most[:, None]).all()
+
+
+def test_larger_limits_keep_less(model, taxonomy, X):
+    ours = trained_packer(model, taxonomy, X)
+    sizes = [ours.pack(limit).code.size for limit in (0.01, 0.1, 0.5, 1.0)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] < sizes[0]
+
+
+def test_weights_go_without_rounding_where_the_limit_is_zero(model, taxonomy, X):
+    # Weights that are not there count as cut before: they go with the trend.
+    weights, intercept = model
+    small = packer(model, taxonomy).pack(0.0)
+    expected = np.where(weights, weights, np.outer(small.slope, small.trend)) @ X.T
+    own = [n for n in range(1, taxonomy.n_nodes) if not _repeats(taxonomy, n)]
+    scores = small.node_scores(X, taxonomy)
+    assert np.allclose(scores[:, own], (expected.T + intercept)[:, own], atol=1e-4)
+
+
+def test_trend_and_slopes_take_up_what_all_nodes_have_in_common(taxonomy):
+    # A few large weights, as real nodes have them, on top of what is alike but for its size.
+    rng = np.random.default_rng(3)
+    slope = 1 + rng.random(taxonomy.n_nodes)
+    slope[0] = 0
+    weights, is_large = np.outer(slope, -rng.random(500)), rng.random(500) < 0.04
+    weights[1:, is_large] = rng.normal(0, 20, (taxonomy.n_nodes - 1, is_large.sum()))
+    ours = packer((weights, np.zeros(taxonomy.n_nodes)), taxonomy).pack(0.1)
+    with_digits = np.diff(ours.start.astype(np.int64)) > 0
+    assert with_digits[is_large].all()
+    assert with_digits[~is_large].mean() < 0.5
+    for node in (taxonomy.node_of("a2"), taxonomy.node_of("c1")):
+        assert np.abs(ours.coefficients(node, taxonomy)[0] - weights[node]).max() < 0.6
+
+
+def test_very_large_weights_take_several_digits(taxonomy):
+    weights = np.zeros((taxonomy.n_nodes, 3))
+    a2, a3 = taxonomy.node_of("a2"), taxonomy.node_of("a3")
+    weights[a2], weights[a3] = [90.0, -90.0, 0.01], [0.001, 5.0, 70.0]
+    ours = packer((weights, np.zeros(taxonomy.n_nodes)), taxonomy).pack(0.004)
+    difference = ours.coefficients(a2, taxonomy)[0] - ours.coefficients(a3, taxonomy)[0]
+    assert np.allclose(difference, weights[a2] - weights[a3], atol=0.01)
+    assert np.abs(ours.value.astype(int)).max() <= 128
 
 
 def test_unseen_features_have_the_wider_limit(taxonomy):
-    # Feature 0 is in rows under "a", feature 1 is not; both tell a2 from a3 by 0.2.
+    # Feature 0 is in rows under "a", feature 1 is not; both tell a2 from a3 by 0.16.
     a2, a3 = taxonomy.node_of("a2"), taxonomy.node_of("a3")
     weights = np.zeros((taxonomy.n_nodes, 2))
-    weights[a2], weights[a3] = 0.1, -0.1
+    weights[a2], weights[a3] = 0.08, -0.08
     X = sparse.csr_array(np.array([[1.0, 0.0], [0.0, 1.0]]))
     leaf = np.array([a2, taxonomy.node_of("c1")], dtype=np.int32)
     sightings = Sightings.gather(X, leaf, taxonomy)
     pruned = packer((weights, np.zeros(taxonomy.n_nodes)), taxonomy, sightings).pack(0.05)
-    scores = pruned.node_scores(X, taxonomy)
-    assert scores[0, a2] == pytest.approx(0.1, abs=1e-5)
-    assert scores[1, a2] == 0
+    with_digits = [pruned.start[f + 1] > pruned.start[f] for f in (0, 1)]
+    assert with_digits == [True, False]
 
 
-def test_limit_is_a_quarter_of_the_largest_that_keeps_the_leaves_of_trial_rows(model, taxonomy, X):
+def test_limit_is_the_largest_that_changes_few_trial_rows(model, taxonomy, X):
     scores = (X @ model[0].T + model[1]).astype(np.float32)
     leaf = walk_scores(scores, taxonomy)
-    ours = packer(model, taxonomy, Sightings.gather(X, leaf, taxonomy))
-    chosen = 4 * safe_limit(ours, GREEDY, Trial(X, scores))
-    kept = {
-        limit: np.mean(ours.pack(limit).find(X, taxonomy, GREEDY)[0][:, 0] == leaf)
-        for limit in LIMITS
-    }
-    assert kept[chosen] >= 0.999
-    assert all(kept[limit] < 0.999 for limit in LIMITS if limit > chosen)
+    ours = trained_packer(model, taxonomy, X)
+    chosen = safe_limit(ours, GREEDY, Trial(X, scores))
+    magnified = N_CHANGED / -np.log(0.95)  # of 300 rows none may change
+    whole = ours.pack(0.0).node_scores(X, taxonomy)
+
+    def n_changed(limit):
+        lost = magnified * (whole - ours.pack(limit).node_scores(X, taxonomy))
+        return sum((walk_scores(scores + s * lost, taxonomy) != leaf).sum() for s in (-1, 1))
+
+    assert chosen in LIMITS[1:-1]
+    assert n_changed(chosen) <= 2 * N_CHANGED < n_changed(LIMITS[LIMITS.index(chosen) + 1])
 
 
-def test_lost_scores_are_what_packing_takes_away(model, taxonomy, X):
-    leaf = walk_scores((X @ model[0].T + model[1]).astype(np.float32), taxonomy)
-    ours = packer(model, taxonomy, Sightings.gather(X, leaf, taxonomy))
-    lost = ours.lost_scores(X, LIMITS).cumsum(axis=0)
-    whole = ours.pack().node_scores(X, taxonomy)
-    for k, limit in enumerate(LIMITS):
-        # Only children repeat the node above them, which has no place in `lost`.
-        own = [n for n in range(1, taxonomy.n_nodes) if not _repeats(taxonomy, n)]
-        taken = whole[:, own] - ours.pack(limit).node_scores(X, taxonomy)[:, own]
-        assert np.allclose(lost[k][:, own], taken, atol=5e-3)
+def test_rows_without_their_own_part_score_as_if_left_out(taxonomy):
+    # With orthogonal rows and no intercept, a row's score is its own part and nothing else.
+    from scipy.optimize import brentq
+
+    leaves = np.flatnonzero(taxonomy.is_leaf).astype(np.int32)
+    X = sparse.csr_array(np.diag(np.linspace(0.5, 2.0, leaves.size)))
+    is_above = np.array([[a in _path(taxonomy, leaf) for a in range(taxonomy.n_nodes)]
+                         for leaf in leaves])  # fmt: skip
+    C, squared = 10.0, np.square(X.diagonal())
+    scores = np.zeros((leaves.size, taxonomy.n_nodes), dtype=np.float32)
+    for i, node in np.ndindex(*scores.shape):
+        sign = 1 if is_above[i, node] else -1
+        score = brentq(lambda z, q=squared[i]: z - C * q / (1 + np.exp(z)), 0, 100)
+        scores[i, node] = sign * score
+    left = without_own_part(scores, X, leaves, taxonomy, np.full(leaves.size, C))
+    assert np.allclose(left, 0, atol=1e-4)
+
+
+def _path(taxonomy, node):
+    path = {0}
+    while node > 0:
+        path.add(int(node))
+        node = taxonomy.parent[node]
+    return path
 
 
 def _repeats(taxonomy, node):
