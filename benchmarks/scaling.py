@@ -50,10 +50,15 @@ def by_nodes(problem, C, rounds, rng):
 
 
 def by_rows(problem, C, rounds, rng):
-    """Solve the same nodes over an eighth, a quarter, half and all of the rows."""
+    """Solve the same problems over an eighth, a quarter, half and all of the rows.
+
+    Nodes with the same rows are one problem; those that are one over the fewest rows count once.
+    """
     sizes = [problem.X.shape[0] // 2**k for k in range(N_SIZES)][::-1]
     parts = {size: with_rows(problem, size, rng) for size in sizes}
-    nodes = parts[sizes[0]].nodes()
+    smallest = parts[sizes[0]]
+    distinct = {smallest.positives(node).tobytes(): node for node in smallest.nodes()}
+    nodes = np.sort(np.fromiter(distinct.values(), dtype=np.int32))
     best = dict.fromkeys(sizes, np.inf)
     for _ in range(rounds):
         for size in sizes:

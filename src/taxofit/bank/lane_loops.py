@@ -71,10 +71,18 @@ _compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 @numba.njit(inline="always")
 def _gather(rows, i, V, start):
-    """Return start + Σ_j x_ij V_j."""
-    for k in range(rows.indptr[i], rows.indptr[i + 1]):
+    """Return start + Σ_j x_ij V_j, in four sums that need not wait for each other."""
+    first, stop = rows.indptr[i], rows.indptr[i + 1]
+    whole = stop - (stop - first) % 4
+    second = third = fourth = splat(_f32(0))
+    for k in range(first, whole, 4):
         start = fma(splat(rows.values[k]), load(V, rows.indices[k]), start)
-    return start
+        second = fma(splat(rows.values[k + 1]), load(V, rows.indices[k + 1]), second)
+        third = fma(splat(rows.values[k + 2]), load(V, rows.indices[k + 2]), third)
+        fourth = fma(splat(rows.values[k + 3]), load(V, rows.indices[k + 3]), fourth)
+    for k in range(whole, stop):
+        start = fma(splat(rows.values[k]), load(V, rows.indices[k]), start)
+    return (start + second) + (third + fourth)
 
 
 @numba.njit(inline="always")
