@@ -33,8 +33,8 @@ def seconds_of(problem, nodes, C):
     return time.perf_counter() - start
 
 
-def with_rows(problem, n_rows, rng):
-    rows = np.sort(rng.choice(problem.X.shape[0], size=n_rows, replace=False))
+def with_rows(problem, rows):
+    rows = np.sort(rows)
     return problems.Problem(problem.name, problem.X[rows], problem.taxonomy, problem.row_leaf[rows])
 
 
@@ -55,7 +55,8 @@ def by_rows(problem, C, rounds, rng):
     Nodes with the same rows are one problem; those that are one over the fewest rows count once.
     """
     sizes = [problem.X.shape[0] // 2**k for k in range(N_SIZES)][::-1]
-    parts = {size: with_rows(problem, size, rng) for size in sizes}
+    shuffled = rng.permutation(problem.X.shape[0])  # each size holds the rows of the one before
+    parts = {size: with_rows(problem, shuffled[:size]) for size in sizes}
     smallest = parts[sizes[0]]
     distinct = {smallest.positives(node).tobytes(): node for node in smallest.nodes()}
     nodes = np.sort(np.fromiter(distinct.values(), dtype=np.int32))

@@ -23,7 +23,7 @@ from taxofit.bank.simd import LANES, any_true, load, store
 __all__ = ["HeavyRows", "correct_direction", "find_heavy_rows", "solve_heavy", "start_heavy"]
 
 MOST = 32
-LEAST = 0.5  # curvature; rows have a norm of about 1, and the regulariser a curvature of 1
+LEAST = 0.05  # curvature; rows have a norm of about 1, and the regulariser a curvature of 1
 CANDIDATES = 4 * MOST
 # The next Newton step looks at rows from this share of the lightest that was taken in this one.
 FORESIGHT = 0.5
