@@ -18,6 +18,7 @@ import numba
 import numpy as np
 
 from taxofit.bank.lane_state import STARTING
+from taxofit.bank.rank_loops import value_of_rank
 from taxofit.bank.simd import LANES, any_true, load, store
 
 __all__ = ["HeavyRows", "correct_direction", "find_heavy_rows", "solve_heavy", "start_heavy"]
@@ -43,6 +44,7 @@ class HeavyRows(NamedTuple):
     factor: np.ndarray  # float64 (16, MOST, MOST): U of UᵀU = D⁻¹ + S M Sᵀ, inverse on its diagonal
     answer: np.ndarray  # float64 (16, MOST): of the small system
     dense: np.ndarray  # float64 (m,): zeros, to spread a row out
+    ranked: np.ndarray  # float32 (CANDIDATES,): to rank curvatures in
 
     @classmethod
     def empty(cls, n_features: int) -> HeavyRows:
@@ -55,6 +57,7 @@ class HeavyRows(NamedTuple):
             np.zeros((LANES, MOST, MOST)),
             np.zeros((LANES, MOST)),
             np.zeros(n_features),
+            np.zeros(CANDIDATES, dtype=np.float32),
         )
 
 
@@ -65,9 +68,9 @@ def find_heavy_rows(heavy, curvature, lanes, masks):
     curvature : float32 (n, 16).
     """
     wanted = _forget_rows(heavy, lanes, masks)
-    if not wanted.any():
-        return
     mask, excess = load(wanted, 0), np.zeros((1, LANES), dtype=np.float32)
+    if not any_true(mask):
+        return
     for i in range(curvature.shape[0]):
         above = (load(curvature, i) - load(heavy.threshold, 0)) * mask
         if any_true(above):
@@ -109,7 +112,9 @@ def _keep_heaviest(heavy, k):
     n = heavy.n_rows[k]
     if n <= MOST:
         return
-    least = np.partition(heavy.curvature[k, :n], n - MOST)[n - MOST]
+    for a in range(n):
+        heavy.ranked[a] = heavy.curvature[k, a]
+    least = value_of_rank(heavy.ranked, n, n - MOST)
     heavy.threshold[0, k] = least
     n_kept = 0
     for a in range(n):

@@ -15,7 +15,7 @@ from taxofit.bank import lane_heavy_rows as heavy_rows
 from taxofit.bank import lane_loops as loops
 from taxofit.bank import lane_state as state
 from taxofit.bank.lane_state import AT_BASE, FINISHED, TO_CURVE, TO_DIAGONAL, TO_EVALUATE
-from taxofit.bank.simd import LANES
+from taxofit.bank.simd import LANES, any_true, load
 
 __all__ = ["run_lanes"]
 
@@ -68,11 +68,11 @@ def run_lanes(lanes, rows, row_lanes, vectors, heavy, bases, masks, max_iter, st
     totals = np.zeros((state.N_TOTALS, LANES))
     while True:
         _schedule(lanes, masks)
-        if masks[state.EVALUATING].any():
+        if any_true(load(masks, state.EVALUATING)):
             loops.evaluation_pass(rows, row_lanes, bases, vectors, masks, totals)
-        elif masks[state.CURVING].any() or masks[state.DIAGONAL].any():
+        elif any_true(load(masks, state.CURVING) + load(masks, state.DIAGONAL)):
             loops.curvature_pass(rows, row_lanes.curvature, vectors, masks, totals)
-        any_evaluated = masks[state.EVALUATED].any()
+        any_evaluated = any_true(load(masks, state.EVALUATED))
         if any_evaluated:
             loops.collect_gradients(vectors, bases, masks, totals)
         _find_step_lengths(lanes, masks, coefficients, totals)

@@ -136,11 +136,10 @@ def gradient_norms_at_zero(indptr, indices, data, weight, row_class, tables):
     With a = Σ_positive weight x and s = Σ weight x this is ½ ‖2a - s‖, and only the features of
     positive rows need a look: ‖2a - s‖² = ‖s‖² + 4 Σ_j a_j (a_j - s_j).
     """
-    n_features = indices.max() + 1 if indices.size else 0
-    total = np.zeros(n_features)
-    for i in range(weight.size):
-        for q in range(indptr[i], indptr[i + 1]):
-            total[indices[q]] += weight[i] * data[q]
+    total = _column_sums(indptr, indices, data, weight)
+    n_features, whole = total.size, 0.0
+    for j in range(n_features):
+        whole += total[j] * total[j]
     norms = np.empty(tables.shape[0])
     positive = np.zeros(n_features)
     for b in range(tables.shape[0]):
@@ -148,7 +147,7 @@ def gradient_norms_at_zero(indptr, indices, data, weight, row_class, tables):
             if tables[b, row_class[i]] > 0:
                 for q in range(indptr[i], indptr[i + 1]):
                     positive[indices[q]] += weight[i] * data[q]
-        square = np.sum(total * total)
+        square = whole
         for i in range(weight.size):
             if tables[b, row_class[i]] > 0:
                 for q in range(indptr[i], indptr[i + 1]):
@@ -157,3 +156,16 @@ def gradient_norms_at_zero(indptr, indices, data, weight, row_class, tables):
                     positive[j] = 0
         norms[b] = 0.5 * np.sqrt(max(square, 0.0))
     return norms
+
+
+@_compiled
+def _column_sums(indptr, indices, data, weight):
+    """Return Xᵀ weight, up to the last column that has entries."""
+    n_features = 0
+    for j in indices:
+        n_features = max(n_features, j + 1)
+    total = np.zeros(n_features)
+    for i in range(weight.size):
+        for q in range(indptr[i], indptr[i + 1]):
+            total[indices[q]] += weight[i] * data[q]
+    return total

@@ -5,42 +5,20 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from taxofit.bank.rank_loops import value_of_rank
+
 __all__ = [
     "COARSE",
+    "MOST_DIGITS",
     "add_along",
     "add_clipped",
-    "count_digits",
     "fill_digits",
 ]
 
 COARSE = 256  # steps of a coarse digit
+MOST_DIGITS = 10  # of a weight: a fine one, and coarse ones of up to 127 for 2**18 steps
 
 _compiled = numba.njit(cache=True, nogil=True)
-
-
-@_compiled
-def _select(values, n_values, rank):
-    """Return the value of this rank, 0 being the smallest; the values change places."""
-    first, last = 0, n_values - 1
-    while first < last:
-        pivot = values[(first + last) >> 1]
-        low, high = first, last
-        while low <= high:
-            while values[low] < pivot:
-                low += 1
-            while values[high] > pivot:
-                high -= 1
-            if low <= high:
-                values[low], values[high] = values[high], values[low]
-                low += 1
-                high -= 1
-        if rank <= high:
-            last = high
-        elif rank >= low:
-            first = low
-        else:
-            break
-    return values[rank]
 
 
 @_compiled
@@ -57,8 +35,25 @@ def _is_seen(positions, first, stop, low, high):
 
 
 @_compiled
+def _span(columns, tree, trend, feature, first):
+    """Return where the siblings that begin at ``first`` end, and their extreme weights."""
+    indptr, nodes, values = columns
+    parent_of, n_open = tree[0], tree[5]
+    parent, step, slope = parent_of[nodes[first]], trend[0][feature], trend[1]
+    low, high = np.float32(np.inf), np.float32(-np.inf)
+    k, end = first, indptr[feature + 1]
+    while k < end and parent_of[nodes[k]] == parent:
+        own = np.float32(values[k] - step * slope[nodes[k]])
+        low, high = min(low, own), max(high, own)
+        k += 1
+    if k - first < n_open[parent]:  # the others have 0
+        low, high = min(low, np.float32(0.0)), max(high, np.float32(0.0))
+    return k, low, high
+
+
+@_compiled
 def _settle(run, columns, tree, seen, limits, trend, weights, scratch):
-    """Fill ``weights`` with what one parent keeps of one feature; return how many it keeps.
+    """Fill ``weights`` with what one parent keeps of one feature.
 
     ``weights[c]`` is child c's difference to the shared weight, ``weights[n_children]`` the shared
     weight, both without the trend; what is below the limit is zero.
@@ -69,14 +64,6 @@ def _settle(run, columns, tree, seen, limits, trend, weights, scratch):
     parent = parent_of[nodes[first]]
     child = first_child[parent]
     n_children = first_child[parent + 1] - child
-    low, high = np.float32(np.inf), np.float32(-np.inf)
-    if stop - first < n_open[parent]:
-        low = high = np.float32(0.0)
-    for k in range(first, stop):
-        own = np.float32(values[k] - trend[0][feature] * trend[1][nodes[k]])
-        low, high = min(low, own), max(high, own)
-    if high - low <= limits[0] and max(high, -low) <= limits[2]:
-        return 0  # most often by far
     for c in range(n_children):
         weights[c] = np.float32(0.0)
     for k in range(first, stop):
@@ -90,7 +77,7 @@ def _settle(run, columns, tree, seen, limits, trend, weights, scratch):
                 scratch[n_listed] = weights[c]
                 n_listed += 1
         # The lower median is one of the weights, so at least one child needs none of its own.
-        shared = _select(scratch, n_open[parent], (n_open[parent] - 1) // 2)
+        shared = value_of_rank(scratch, n_open[parent], (n_open[parent] - 1) // 2)
         for c in range(n_children):
             if is_open[child + c]:
                 weights[c] -= shared
@@ -102,26 +89,11 @@ def _settle(run, columns, tree, seen, limits, trend, weights, scratch):
         seen[0], seen[1][feature], seen[1][feature + 1], leaf_start[parent], leaf_stop[parent]
     ):
         limit = limits[1]
-    n_kept = 0
     for c in range(n_children):
-        if abs(weights[c]) > limit:
-            n_kept += 1
-        else:
+        if abs(weights[c]) <= limit:
             weights[c] = np.float32(0.0)
     if abs(shared) > limits[2]:
         weights[n_children] = shared
-        n_kept += 1
-    return n_kept
-
-
-@_compiled
-def _run_stop(nodes, first, stop, parent_of):
-    """Return where the siblings that begin at ``first`` end."""
-    parent = parent_of[nodes[first]]
-    last = first + 1
-    while last < stop and parent_of[nodes[last]] == parent:
-        last += 1
-    return last
 
 
 @_compiled
@@ -151,58 +123,67 @@ def add_along(columns, most, trend, sums):
 
 
 @_compiled
-def count_digits(columns, tree, seen, limits, trend, wanted, scale, n_digits):
-    """Count what every wanted feature keeps."""
-    indptr, nodes, _ = columns
+def fill_digits(
+    columns, tree, seen, limits, trend, wanted, scale, first_code, features, packed, spare
+):
+    """Write the codes and values of features, as long as there is room for all of one.
+
+    Parameters
+    ----------
+    columns, tree, seen, limits, trend, wanted, scale, first_code
+        See :class:`taxofit.predict.packer.Packer`.
+    features : (int, int)
+        The first, and the one after the last.
+    packed : tuple of ndarray
+        code, value, and n_digits of every feature.
+    spare : ndarray of float32, shape (2, n)
+        Room for a parent's children and what they share.
+
+    Returns
+    -------
+    int
+        The first feature that has not been written.
+    """
+    indptr, nodes = columns[0], columns[1]
+    code, value, n_digits = packed
     parent_of, first_child, n_open = tree[0], tree[1], tree[5]
-    weights, scratch = np.empty((2, np.max(first_child[1:] - first_child[:-1]) + 1), np.float32)
-    for feature in range(indptr.size - 1):
-        first = indptr[feature]
+    weights, scratch = spare[0], spare[1]
+    place = 0
+    for feature in range(features[0], features[1]):
+        first, begun = indptr[feature], place
         while wanted[feature] and first < indptr[feature + 1]:
-            stop = _run_stop(nodes, first, indptr[feature + 1], parent_of)
             parent = parent_of[nodes[first]]
-            if n_open[parent] > 1 or parent == 0:
+            stop, low, high = _span(columns, tree, trend, feature, first)
+            is_small = high - low <= limits[0] and max(high, -low) <= limits[2]  # most are
+            if not is_small and (n_open[parent] > 1 or parent == 0):
+                n_weights = first_child[parent + 1] - first_child[parent] + 1
+                if code.size - place < MOST_DIGITS * n_weights:
+                    return feature
                 run = (first, stop, feature)
-                n_kept = _settle(run, columns, tree, seen, limits, trend, weights, scratch)
-                if limits[0] == 0:
-                    n_digits[feature] += n_kept
-                elif n_kept:
-                    for c in range(first_child[parent + 1] - first_child[parent] + 1):
-                        coarse, fine = _digits(weights[c], scale)
-                        n_digits[feature] += (fine != 0) + (abs(coarse) + 126) // 127
+                _settle(run, columns, tree, seen, limits, trend, weights, scratch)
+                place = _write(weights, n_weights, scale, first_code[parent], code, value, place)
             first = stop
+        n_digits[feature] = place - begun
+    return features[1]
 
 
 @_compiled
-def fill_digits(columns, tree, seen, limits, trend, wanted, scale, first_code, packed):
-    """Write codes and values in the places that the counts gave them."""
-    indptr, nodes, _ = columns
-    start, code, value = packed
-    parent_of, first_child, n_open = tree[0], tree[1], tree[5]
-    weights, scratch = np.empty((2, np.max(first_child[1:] - first_child[:-1]) + 1), np.float32)
-    for feature in range(indptr.size - 1):
-        first, place = indptr[feature], start[feature]
-        while wanted[feature] and first < indptr[feature + 1]:
-            stop = _run_stop(nodes, first, indptr[feature + 1], parent_of)
-            parent = parent_of[nodes[first]]
-            run = (first, stop, feature)
-            if (n_open[parent] > 1 or parent == 0) and _settle(
-                run, columns, tree, seen, limits, trend, weights, scratch
-            ):
-                for c in range(first_child[parent + 1] - first_child[parent] + 1):
-                    fine_code = first_code[parent] + 2 * c
-                    if limits[0] == 0:
-                        if weights[c] != 0:
-                            code[place], value[place] = fine_code, weights[c]
-                            place += 1
-                        continue
-                    coarse, fine = _digits(weights[c], scale)
-                    if fine != 0:
-                        code[place], value[place] = fine_code, fine
-                        place += 1
-                    while coarse != 0:  # very large weights have several
-                        digit = max(-127, min(127, coarse))
-                        code[place], value[place] = fine_code + 1, digit
-                        coarse -= digit
-                        place += 1
-            first = stop
+def _write(weights, n_weights, scale, first_code, code, value, place):
+    """Write what is not 0, from ``place`` on, as digits or whole; return the place after it."""
+    for c in range(n_weights):
+        fine_code = first_code + 2 * c
+        if scale == 0:
+            if weights[c] != 0:
+                code[place], value[place] = fine_code, weights[c]
+                place += 1
+            continue
+        coarse, fine = _digits(weights[c], scale)
+        if fine != 0:
+            code[place], value[place] = fine_code, fine
+            place += 1
+        while coarse != 0:  # very large weights have several
+            digit = max(-127, min(127, coarse))
+            code[place], value[place] = fine_code + 1, digit
+            coarse -= digit
+            place += 1
+    return place

@@ -14,6 +14,7 @@ rounded to a quarter of the limit. A limit of 0 keeps every weight as it is.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ import numpy as np
 
 from taxofit.datasets.mapped import chunk_bounds, empty_beside, row_chunks
 from taxofit.predict import pack_loops
+from taxofit.predict.pack_loops import MOST_DIGITS
 from taxofit.predict.packed_weights import PackedWeights, first_codes
 
 if TYPE_CHECKING:
@@ -39,7 +41,8 @@ SHARED_FACTOR = 3.0  # what siblings share decides nothing among them, only in p
 STEP = 0.25  # of the limit
 TREND_CLIP = 0.3  # of the root mean square of all weights
 TREND_STEPS = 32767
-MOST_STEPS = 1 << 18  # of a weight: nine digits
+MOST_STEPS = 1 << 18  # of a weight
+ENTRIES_OF_A_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +93,8 @@ class Packer:
     taxonomy : Taxonomy
     sightings : Sightings, optional
         Of the training rows; without them no feature counts as seen.
+    n_threads : int
+        What is packed does not depend on it.
     """
 
     def __init__(
@@ -98,8 +103,9 @@ class Packer:
         intercept: Array,
         taxonomy: Taxonomy,
         sightings: Sightings | None = None,
+        n_threads: int = 1,
     ) -> None:
-        self.taxonomy, self._intercept = taxonomy, intercept
+        self.taxonomy, self._intercept, self._n_threads = taxonomy, intercept, n_threads
         by_feature = columns.tocsr()
         self._columns = (
             by_feature.indptr,
@@ -159,26 +165,57 @@ class Packer:
         wanted = np.ones(self._n_features, dtype=bool) if wanted is None else wanted
         no_trend = np.zeros_like(self._trend[0]), np.zeros_like(self._trend[1])
         trend = self._trend if has_trend else no_trend
-        common = (self._columns, self._tree, self._seen, limits, trend, wanted)
-        scale = np.float32(1.0)
+        scale = np.float32(0.0)  # weights as they are
         if limit > 0:
             scale = np.float32(max(STEP * limit, self._largest / MOST_STEPS))
-        n_digits = np.zeros(self._n_features, dtype=np.int64)
-        pack_loops.count_digits(*common, scale, n_digits)
-        start = np.concatenate([[0], np.cumsum(n_digits)])
         codes = first_codes(self.taxonomy)
-        packed = PackedWeights(
+        types = _unsigned(int(codes[-1])), np.int8 if limit > 0 else np.float32
+        n_digits = np.zeros(self._n_features, dtype=np.int64)
+        common = (self._columns, self._tree, self._seen, limits, trend, wanted, scale, codes)
+
+        def pack_some(features: tuple[int, int]) -> list[tuple[Array, Array]]:
+            return self._pack_some(common, features, types, n_digits)
+
+        with ThreadPoolExecutor(self._n_threads) as pool:
+            parts = [part for some in pool.map(pack_some, self._chunks()) for part in some]
+        start = np.append(0, np.cumsum(n_digits))
+        return PackedWeights(
             intercept=self._intercept.astype(np.float32),
             slope=trend[1],
             trend=trend[0],
-            scale=np.full(1, scale),
+            scale=np.full(1, scale if limit > 0 else 1.0, dtype=np.float32),
             start=start.astype(np.uint32) if start[-1] <= np.iinfo(np.uint32).max else start,
-            code=np.empty(start[-1], dtype=_unsigned(int(codes[-1]))),
-            value=np.empty(start[-1], dtype=np.int8 if limit > 0 else np.float32),
+            code=np.concatenate([np.empty(0, types[0]), *(code for code, _ in parts)]),
+            value=np.concatenate([np.empty(0, types[1]), *(value for _, value in parts)]),
         )
-        digits = (start, packed.code, packed.value)
-        pack_loops.fill_digits(*common, scale, codes, digits)
-        return packed
+
+    def _chunks(self) -> list[tuple[int, int]]:
+        """Return ranges of features with about as many weights each."""
+        return list(chunk_bounds(self._columns[0], ENTRIES_OF_A_CHUNK))
+
+    def _pack_some(
+        self,
+        common: tuple[Any, ...],
+        features: tuple[int, int],
+        types: tuple[type, type],
+        n_digits: NDArray[np.int64],
+    ) -> list[tuple[Array, Array]]:
+        """Return codes and values of a range of features, in one or more pieces."""
+        widest = int(np.diff(self.taxonomy.first_child).max(initial=0)) + 1
+        room = max(ENTRIES_OF_A_CHUNK, 2 * MOST_DIGITS * widest)
+        spare = np.empty((2, widest), dtype=np.float32)
+        pieces, (first, stop) = [], features
+        while first < stop:
+            code: Array = np.empty(room, types[0])
+            value: Array = np.empty(room, types[1])
+            packed = (code, value, n_digits)
+            arguments = (*common, (first, stop), packed, spare)
+            reached = pack_loops.fill_digits(*arguments)
+            n_written = int(n_digits[first:reached].sum())
+            pieces.append((code[:n_written].copy(), value[:n_written].copy()))
+            room = room if reached > first else 2 * room
+            first = reached
+        return pieces
 
 
 def _unsigned(largest: int) -> type:

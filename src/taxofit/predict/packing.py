@@ -121,9 +121,10 @@ def solve_and_pack(
         return DenseWeights(matrix, intercept), report
     columns = store.to_csr()
     if prune == "none":
-        return Packer(columns, intercept, repaired).pack(), report
+        return Packer(columns, intercept, repaired, n_threads=bank.n_threads).pack(), report
     leaf = place[bank.row_leaf].astype(np.int32)
-    packer = Packer(columns, intercept, repaired, Sightings.gather(bank.rows.X, leaf, repaired))
+    sightings = Sightings.gather(bank.rows.X, leaf, repaired)
+    packer = Packer(columns, intercept, repaired, sightings, bank.n_threads)
     if prune != "auto":
         return packer.pack(prune), report
     trial = trial or _training_trial(packer, bank.rows, leaf, C)
