@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import joblib
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -452,7 +452,7 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
 
     @property
     def _n_threads(self) -> int:
-        return self.n_jobs if self.n_jobs and self.n_jobs > 0 else os.cpu_count() or 1
+        return self.n_jobs if self.n_jobs and self.n_jobs > 0 else joblib.cpu_count()
 
     def _labels_of(self, leaves: IntArray) -> NDArray[Any]:
         return self.classes_[self._predictor.place_of[leaves]]

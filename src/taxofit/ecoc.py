@@ -7,12 +7,12 @@ signs over classes, as the nodes of a bank are, and go to the same solver.
 
 from __future__ import annotations
 
-import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import joblib
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -208,7 +208,7 @@ class CodeLearner:
     ) -> None:
         self.rows, self.code = rows, code
         self.settings = SolverSettings() if settings is None else settings
-        self.n_threads = 1 if not rows.is_sparse else n_threads or os.cpu_count() or 1
+        self.n_threads = 1 if not rows.is_sparse else n_threads or joblib.cpu_count()
         self._targets = Targets(row_class.astype(np.int32), code)
         self._solver = solver_for(rows, self.settings)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
+import joblib
 import numpy as np
 from scipy import sparse
 
@@ -88,7 +88,7 @@ def _weights(
     Weights are packed for walks, not by node. What they give a row with a single feature of 1, less
     what they give an empty row, is that feature's weight at every node.
     """
-    n_threads = os.cpu_count() or 1
+    n_threads = joblib.cpu_count()
     weights, taxonomy = classifier.weights_, classifier.taxonomy_
     empty = sparse.csr_array((1, n_features), dtype=np.float32)
     base = weights.node_scores(empty, taxonomy, n_threads)[:, nodes]

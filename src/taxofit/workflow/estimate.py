@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import joblib
 import numpy as np
 from scipy import sparse
 
@@ -100,7 +100,7 @@ def estimate_for(data: Dataset, options: FitOptions, encoder: Any) -> FitCost | 
             n_nodes=data.taxonomy.n_nodes - 1,
             Cs=(C_GRID if C == "auto" else (C,)) if needs_rows_held_out else (),
             C=1.0 if C == "auto" else C,
-            n_threads=os.cpu_count() or 1,
+            n_threads=joblib.cpu_count(),
             is_mapped=is_mapped(data.X),
             available_bytes=available_memory(),
         )
