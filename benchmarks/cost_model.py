@@ -24,6 +24,7 @@ from scipy.optimize import nnls
 from taxofit import TaxonomyClassifier
 from taxofit.bank import cost
 from taxofit.bank.columns import prune_columns
+from taxofit.bank.harvest import Harvest, pick_nothing
 from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.rows import Rows, node_targets
 from taxofit.bank.split import split_rows
@@ -79,7 +80,8 @@ def measure(name, size, Cs=C_GRID):
                                                  n_threads=1)  # fmt: skip
     chosen = np.random.default_rng(0).permutation(np.arange(1, taxonomy.n_nodes))
     nodes = np.sort(chosen[: cost.BLOCK]).astype(np.int32)
-    bank.solve(list(Cs), lambda *_: None, nodes=nodes[:16])  # compile; find the starts for all
+    nothing = Harvest(pick_nothing, lambda *_: None)
+    bank.solve(list(Cs), nothing, nodes=nodes[:16])  # compile; find the starts for all
     blocks, last = [], [time.process_time()]
 
     def note(nodes, C, solution):
@@ -100,8 +102,9 @@ def measure(name, size, Cs=C_GRID):
             )
         )
         last[0] = time.process_time()
+        return {}
 
-    bank.solve(list(Cs), note, nodes=nodes)
+    bank.solve(list(Cs), Harvest(note, lambda *_: None), nodes=nodes)
     return blocks
 
 

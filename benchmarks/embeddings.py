@@ -22,6 +22,7 @@ import problems
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from taxofit.bank.harvest import Harvest, pick_weights
 from taxofit.bank.objective import objective
 from taxofit.datasets import make_taxonomy_classification
 
@@ -39,12 +40,12 @@ def embeddings(n_rows, n_features):
 def solve_ours(problem, C):
     kept = {}
 
-    def keep(nodes, _, solution):
-        kept.update(zip(nodes.tolist(), solution.weights.T.astype(np.float64), strict=True))
+    def keep(nodes, _, arrays):
+        kept.update(zip(nodes.tolist(), arrays["weights"].T.astype(np.float64), strict=True))
 
     start = time.perf_counter()
     bank = problem.bank()  # decomposes XᵀX
-    report = bank.solve([C], keep, nodes=problem.nodes())
+    report = bank.solve([C], Harvest(pick_weights, keep), nodes=problem.nodes())
     return time.perf_counter() - start, kept, report
 
 

@@ -11,7 +11,6 @@ import argparse
 import resource
 import time
 
-import numpy as np
 import problems
 
 from taxofit.bank.columns import (
@@ -60,10 +59,10 @@ def main():
         progress=show,
     )
     seconds = time.perf_counter() - start
-    kept = np.asarray(store.to_csc().nnz)
+    kept = store.to_csr().nnz
     print(
         f"C={arguments.C:g}: {report.n_problems:,} distinct problems in {seconds:.0f} s on "
-        f"{bank.n_threads} threads, {len(report.unconverged)} not converged; {int(kept):,} weights "
+        f"{bank.n_threads} threads, {len(report.unconverged)} not converged; {kept:,} weights "
         f"kept; peak memory {peak_gib():.1f} GiB"
     )
 
