@@ -421,7 +421,7 @@ def test_every_array_of_weights_is_checked_for_type_shape_and_range(run, models,
     attacks = {
         "longer": lambda a: np.concatenate([a, a]),
         "shorter": lambda a: a[:-1],
-        "of another type": lambda a: a.astype(np.float64 if a.dtype.kind != "f" else np.int8),
+        "of another type": lambda a: a.astype(np.float64 if a.dtype.kind != "f" else np.int32),
         "of another shape": lambda a: a.reshape(1, -1),
     }
     ranges = {

@@ -196,13 +196,14 @@ def is_refused(address):
 
 def test_no_request_fails_while_models_are_exchanged(shop_model, other_model, tmp_path):
     folder = shutil.copytree(shop_model, tmp_path / "live")
-    seen, statuses = set(), []
+    seen, statuses, answered = set(), [], asyncio.Event()
 
     async def ask(client, url, is_over):
         while not is_over.is_set():
             answer = await client.post(f"{url}/v1/predict", json={"rows": ["steel kettle", "mug"]})
             statuses.append(answer.status_code)
             seen.add(answer.json()["model_version"])
+            answered.set()
 
     async def scenario(service):
         is_over = asyncio.Event()
@@ -215,6 +216,8 @@ def test_no_request_fails_while_models_are_exchanged(shop_model, other_model, tm
                 await asyncio.to_thread(
                     service.wait_for, lambda told, old=version: told["model_version"] != old
                 )
+                answered.clear()  # whoever asks again from here on gets the new version
+                await answered.wait()
             is_over.set()
             await asyncio.gather(*asking)
 
@@ -222,7 +225,6 @@ def test_no_request_fails_while_models_are_exchanged(shop_model, other_model, tm
         asyncio.run(scenario(service))
         assert service.stop() == 0
     assert set(statuses) == {200}
-    assert len(statuses) > 50
     assert len(seen) == 2
     assert sum("serving version" in line for line in service.lines) == 6
 

@@ -40,6 +40,7 @@ __all__ = ["solve_and_pack"]
 # Memory while nodes are solved: what is this far below a node's mean weight never comes back.
 # Twice as much would change by itself one in a thousand leaves of DMOZ-SMALL's rows.
 FIRST_SHARE = 0.01
+FEW_WEIGHTS = 100_000  # after the first cut; so small a model loses nothing more
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,8 @@ def solve_and_pack(
         Whether the last feature is the constant one.
     prune : "auto", "none" or float
         Which weights of sparse data are left out: those that do not matter, see
-        :mod:`taxofit.predict.pruning`; none; or differences between siblings up to a limit.
+        :mod:`taxofit.predict.pruning`, and of few weights none; none; or differences between
+        siblings up to a limit.
     search : Search
         By which predictions will be made.
     trial : Trial, optional
@@ -120,7 +122,7 @@ def solve_and_pack(
     if matrix is not None:
         return DenseWeights(matrix, intercept), report
     columns = store.to_csr()
-    if prune == "none":
+    if prune == "none" or (prune == "auto" and columns.nnz <= FEW_WEIGHTS):
         return Packer(columns, intercept, repaired, n_threads=bank.n_threads).pack(), report
     leaf = place[bank.row_leaf].astype(np.int32)
     sightings = Sightings.gather(bank.rows.X, leaf, repaired)

@@ -39,7 +39,8 @@ __all__ = ["LIMITS", "MIN_KEPT", "N_TRIALS", "Trial", "n_trials", "safe_limit", 
 LIMITS = tuple(float(limit) for limit in np.round(1e-4 * 2 ** (np.arange(31) / 3), 6))
 MIN_KEPT = 0.999
 CONFIDENCE = 0.95
-N_CHANGED = 8  # what is counted to
+# What changed rows are counted to, and of how many at least: among fewer rows fewer are enough.
+N_CHANGED, CHANGED_SHARE = 8.0, 0.125
 N_TRIALS = 2000
 MAX_TRIAL_SCORES = 1 << 25
 
@@ -80,6 +81,7 @@ def safe_limit(packer: Packer, search: Search, trial: Trial) -> float:
     whole = packer.pack(0.0, wanted)
     scores, has_model = whole.node_scores(X, taxonomy), np.isfinite(whole.intercept)
     expected = _found(trial.scores, taxonomy, search)
+    most_changed = _most_changed(expected.size)
     magnified = _magnified(expected.size)
 
     def is_safe(limit: float) -> bool:
@@ -89,7 +91,7 @@ def safe_limit(packer: Packer, search: Search, trial: Trial) -> float:
             _found(trial.scores + sign * magnified * lost, taxonomy, search) != expected
             for sign in (-1, 1)
         ]
-        return int(np.count_nonzero(changed)) <= 2 * N_CHANGED
+        return int(np.count_nonzero(changed)) <= 2 * most_changed
 
     n_safe, n_unsafe = 0, len(LIMITS) + 1
     while n_unsafe - n_safe > 1:
@@ -101,8 +103,13 @@ def safe_limit(packer: Packer, search: Search, trial: Trial) -> float:
     return LIMITS[n_safe - 1] if n_safe else 0.0
 
 
+def _most_changed(n_rows: int) -> float:
+    """Return how many rows the magnified loss may change."""
+    return min(N_CHANGED, CHANGED_SHARE * n_rows)
+
+
 def _magnified(n_rows: int) -> np.float32:
-    """Return how many times the loss may change :data:`N_CHANGED` of the rows.
+    """Return how many times the loss may change that many rows.
 
     Changes come like rare events: of n rows no more than m = n (1 - MIN_KEPT), rounded down, change
     with the confidence asked for where the mean λ is such that P(more than m | λ) = 1 - CONFIDENCE
@@ -110,11 +117,11 @@ def _magnified(n_rows: int) -> np.float32:
 
     Examples
     --------
-    >>> [float(_magnified(n_rows).round(1)) for n_rows in (500, 1500)]
-    [156.0, 22.5]
+    >>> [round(float(_magnified(n_rows)), 1) for n_rows in (1, 500, 1500)]
+    [2.4, 156.0, 22.5]
     """
     n_may_change = int((1 - MIN_KEPT) * n_rows + 1e-9)
-    return np.float32(N_CHANGED / gammaincinv(n_may_change + 1, 1 - CONFIDENCE))
+    return np.float32(_most_changed(n_rows) / gammaincinv(n_may_change + 1, 1 - CONFIDENCE))
 
 
 def without_own_part(
