@@ -96,8 +96,8 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
         Newton steps for a node before it is reported as not converged.
     prune : "auto", "none" or float, default "auto"
         For sparse data, leave out weights that decide little: as many as leave 99.9 % of
-        predictions alone (none of a small model), none, or differences between siblings up to a number (0.017 makes small
-        models at C = 100); see :mod:`taxofit.predict.pruning`.
+        predictions alone (none of a small model), none, or differences between siblings up to a
+        number (0.017 makes small models at C = 100); see :mod:`taxofit.predict.pruning`.
     n_jobs : int, optional
         Threads for sparse data, in fitting and prediction; all cores by default. Results do not
         depend on it.
