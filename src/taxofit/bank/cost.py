@@ -40,7 +40,7 @@ REFERENCE = 1e4  # rows and features
 BLOCK, LANES, LINE = 256, 16, 64  # of the lanes' solver: problems, lanes, bytes of a float32 line
 VALIDATION_SHARE = 0.1
 ENTRY = 8  # bytes of a value and its column
-BASES = 2 * 3 * 4  # bytes a row: two starts, each with margins and slopes
+BASES = 2 * 3 * 4  # bytes a row: two starts, each with scores, slopes and curvatures
 # Weights that a first pruning leaves a node, times D^0.41: to start the refit from, and to pack.
 WARM_WEIGHTS, MODEL_WEIGHTS, KEPT_GROWTH = 25, 185, 0.41
 PACKED_WEIGHT, PACKING_WEIGHT = 2, 45  # bytes of one of them in a model, and while it is packed

@@ -37,14 +37,15 @@ if TYPE_CHECKING:
 __all__ = ["LaneSolver"]
 
 BLOCK_SIZE = 256  # at its end a block has empty lanes; memory grows with it
-# Passes per node over 256 nodes of NAICS, from the bases and from the solution at C / 10: 10.1 and
-# 15.0 at C = 0.1, 16.5 and 17.0 at 1, 28.1 and 25.1 at 10, 43.4 and 28.2 at 1000.
-WARM_FROM = 10.0
+# Passes per node over 265 nodes of NAICS, from the bases and from the solution at C / 10: 9.3 and
+# 14.4 at C = 0.1, 17.1 and 17.2 at 10, 20.2 and 18.4 at 100, 27.7 and 21.0 at 1000; of a directory
+# with rows of 98 entries 14.9 and 16.2 at 100, 17.2 and 16.5 at 1000.
+WARM_FROM = 1000.0
 ROWS_OF_A_GROUP = 512
 # Up to this share of positives the all-negative solution is a better start than zero.
 RARE_SHARE = 0.02
-# Of the rule, to aim at. On NAICS at C = 100 the worst of 200 objectives was 9e-8 above the peer's
-# with this, 9e-7 with 0.6; passes were 28.5 and 28.1 per node.
+# Of the rule, to aim at. On NAICS at C = 100 the worst of 200 objectives was ten times as far above
+# the peer's with 0.6, for 1 % fewer passes.
 TARGET_SHARE = 0.3
 # What Newton may still expect to gain, relative to the objective, for a tolerance of 1. The
 # gradient rule alone left a node of a web directory 2e-4 above the peer's objective at C = 1000.
