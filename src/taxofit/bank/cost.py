@@ -32,9 +32,9 @@ __all__ = [
 ]
 
 # From `benchmarks/cost_model.py`, on one core of an AMD EPYC (Zen 4).
-PASSES = {0.001: 7.1, 0.01: 8.0, 0.1: 10.8, 1.0: 15.0, 10.0: 25.4, 100.0: 31.2, 1000.0: 31.3}
-PASSES_GROWTH = 0.078
-SECONDS = (1.7e-10, 3.8e-9, 2.1e-8)  # a, b, c
+PASSES = {0.001: 6.2, 0.01: 7.6, 0.1: 10.4, 1.0: 13.8, 10.0: 16.6, 100.0: 18.8, 1000.0: 20.9}
+PASSES_GROWTH = 0.057
+SECONDS = (1.6e-10, 3.0e-9, 8.7e-9)  # a, b, c
 REFERENCE = 1e4  # rows and features
 
 BLOCK, LANES, LINE = 256, 16, 64  # of the lanes' solver: problems, lanes, bytes of a float32 line
@@ -43,7 +43,7 @@ ENTRY = 8  # bytes of a value and its column
 BASES = 2 * 3 * 4  # bytes a row: two starts, each with scores, slopes and curvatures
 # Weights that a first pruning leaves a node, times D^0.41: to start the refit from, and to pack.
 WARM_WEIGHTS, MODEL_WEIGHTS, KEPT_GROWTH = 25, 185, 0.41
-PACKED_WEIGHT, PACKING_WEIGHT = 2, 45  # bytes of one of them in a model, and while it is packed
+PACKED_WEIGHT, PACKING_WEIGHT = 4, 45  # bytes of one of them in a model, and while it is packed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,7 @@ def passes_at(C: float, n_rows: int) -> float:
     Examples
     --------
     >>> passes_at(1.0, 10_000)
-    15.0
+    13.8
     """
     logs = [math.log10(known) for known in PASSES]
     passes = float(np.interp(math.log10(C), logs, list(PASSES.values())))

@@ -38,7 +38,7 @@ __all__ = ["LIMITS", "MIN_KEPT", "N_TRIALS", "Trial", "n_trials", "safe_limit", 
 
 LIMITS = tuple(float(limit) for limit in np.round(1e-4 * 2 ** (np.arange(31) / 3), 6))
 MIN_KEPT = 0.999
-CONFIDENCE = 0.95
+CONFIDENCE = 0.99
 # What changed rows are counted to, and of how many at least: among fewer rows fewer are enough.
 N_CHANGED, CHANGED_SHARE = 8.0, 0.125
 N_TRIALS = 2000
@@ -118,7 +118,7 @@ def _magnified(n_rows: int) -> np.float32:
     Examples
     --------
     >>> [round(float(_magnified(n_rows)), 1) for n_rows in (1, 500, 1500)]
-    [2.4, 156.0, 22.5]
+    [12.4, 796.0, 53.9]
     """
     n_may_change = int((1 - MIN_KEPT) * n_rows + 1e-9)
     return np.float32(_most_changed(n_rows) / gammaincinv(n_may_change + 1, 1 - CONFIDENCE))

@@ -232,7 +232,7 @@ def test_limit_is_the_largest_that_changes_few_trial_rows(model, taxonomy, X):
     leaf = walk_scores(scores, taxonomy)
     ours = trained_packer(model, taxonomy, X)
     chosen = safe_limit(ours, GREEDY, Trial(X, scores))
-    magnified = N_CHANGED / -np.log(0.95)  # of 300 rows none may change
+    magnified = N_CHANGED / -np.log(0.99)  # of 300 rows none may change
     whole = ours.pack(0.0).node_scores(X, taxonomy)
 
     def n_changed(limit):
