@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from taxofit.bank import column_loops
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -32,8 +34,14 @@ def prune_columns(weights: Array, share: float) -> sparse.csc_array:
     >>> prune_columns(np.array([[3.0], [0.1], [4.0]]), share=0.05).toarray().ravel().tolist()
     [3.0, 0.0, 4.0]
     """
-    cutoff = share * np.sqrt(np.square(weights, dtype=np.float64).mean(axis=0))
-    return sparse.csc_array(np.where(np.abs(weights) > cutoff, weights, 0))
+    by_column = np.ascontiguousarray(weights.T)
+    cutoff, n_kept = np.empty(len(by_column)), np.empty(len(by_column), dtype=np.int64)
+    column_loops.count_kept(by_column, float(share), cutoff, n_kept)
+    indptr = np.append(0, np.cumsum(n_kept))
+    indices = np.empty(indptr[-1], dtype=np.int32)
+    values = np.empty(indptr[-1], dtype=by_column.dtype)
+    column_loops.take_kept(by_column, cutoff, indices, values)
+    return sparse.csc_array((values, indices, indptr), shape=weights.shape)
 
 
 def columns_to_arrays(columns: sparse.csc_array) -> dict[str, Array]:
@@ -102,10 +110,9 @@ class ColumnStore:
         for column, k, key in in_order:
             block = self._blocks[key][1]
             mine = slice(block.indptr[k], block.indptr[k + 1])
-            features = block.indices[mine]
-            indices[places[features]] = column
-            data[places[features]] = block.data[mine]
-            places[features] += 1
+            column_loops.place_column(
+                column, block.indices[mine], block.data[mine], places, indices, data
+            )
         self._blocks = {}
         rows = sparse.csr_array(self._shape, dtype=np.float32)
         rows.indptr, rows.indices, rows.data = indptr, indices, data  # as they are: no wider copies

@@ -105,7 +105,7 @@ class Packer:
         sightings: Sightings | None = None,
         n_threads: int = 1,
     ) -> None:
-        self.taxonomy, self._intercept, self._n_threads = taxonomy, intercept, n_threads
+        self.taxonomy, self._intercept, self.n_threads = taxonomy, intercept, n_threads
         by_feature = columns.tocsr()
         self._columns = (
             by_feature.indptr,
@@ -176,7 +176,7 @@ class Packer:
         def pack_some(features: tuple[int, int]) -> list[tuple[Array, Array]]:
             return self._pack_some(common, features, types, n_digits)
 
-        with ThreadPoolExecutor(self._n_threads) as pool:
+        with ThreadPoolExecutor(self.n_threads) as pool:
             parts = [part for some in pool.map(pack_some, self._chunks()) for part in some]
         start = np.append(0, np.cumsum(n_digits))
         return PackedWeights(

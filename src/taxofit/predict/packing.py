@@ -140,6 +140,6 @@ def _training_trial(packer: Packer, rows: Rows, leaf: IntArray, C: float) -> Tri
     X = rows.X[chosen][:, : rows.n_features - rows.has_constant]
     wanted = np.zeros(X.shape[1], dtype=bool)
     wanted[X.indices] = True
-    scores = packer.pack(0.0, wanted).node_scores(X, taxonomy)
+    scores = packer.pack(0.0, wanted).node_scores(X, taxonomy, packer.n_threads)
     strength = C * rows.weight[chosen]
     return Trial(X, without_own_part(scores, X, leaf[chosen], taxonomy, strength))

@@ -79,13 +79,15 @@ def safe_limit(packer: Packer, search: Search, trial: Trial) -> float:
     wanted = np.zeros(X.shape[1], dtype=bool)
     wanted[X.indices] = True
     whole = packer.pack(0.0, wanted)
-    scores, has_model = whole.node_scores(X, taxonomy), np.isfinite(whole.intercept)
+    n_threads = packer.n_threads
+    scores = whole.node_scores(X, taxonomy, n_threads)
+    has_model = np.isfinite(whole.intercept)
     expected = _found(trial.scores, taxonomy, search)
     most_changed = _most_changed(expected.size)
     magnified = _magnified(expected.size)
 
     def is_safe(limit: float) -> bool:
-        left = packer.pack(limit, wanted).node_scores(X, taxonomy)
+        left = packer.pack(limit, wanted).node_scores(X, taxonomy, n_threads)
         lost = np.subtract(scores, left, out=np.zeros_like(scores), where=has_model)
         changed = [  # a row to come may lose or gain where these do not
             _found(trial.scores + sign * magnified * lost, taxonomy, search) != expected
