@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["TaxonomyClassifier"]
 
 
+# scikit-learn's classes have no types
 class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Top-down logistic regression on a taxonomy that is repaired to fit the data.
 

@@ -142,7 +142,7 @@ def _first_done(client: Any, running: set[Any], patience: float) -> set[Any]:
     last_seen = time.monotonic()
     while True:
         try:
-            with client.as_current():
+            with client.as_current():  # dask gives `wait` no types
                 done, _ = wait(running, POLL_SECONDS, "FIRST_COMPLETED")  # type: ignore[no-untyped-call]
         except TimeoutError:
             if client.nthreads():

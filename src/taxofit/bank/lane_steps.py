@@ -20,7 +20,7 @@ from taxofit.bank.simd import LANES, any_true, load
 __all__ = ["run_lanes"]
 
 # An evaluation (exponentials, a root for every row) costs as much as three products on NAICS, so
-# they wait for company: with 8 instead of 12 its nodes took 7 % longer at C = 100.
+# they wait for company.
 EVALUATION_GATE = 12
 LOOSEST_FORCING = 0.1
 TIGHTEST_FORCING = 1e-3
