@@ -132,6 +132,7 @@ class LaneBlock:
         lane["radius"] = FIRST_STEP * np.sqrt(problems.n_positive[problem] + 1.0)
         lane["n_newton"], lane["n_passes"] = -1, 0  # the first evaluation is no step
         lane["is_last"], lane["length"], lane["objective"] = 0, 0.0, 0.0
+        lane["mass"] = self.bases.mass[lane["base"]]
 
     def _load(self, fresh: Lanes) -> None:
         """Make these lanes ready for the first evaluation of their problems."""

@@ -1,13 +1,16 @@
-r"""What the diagonal misses of a lane's Hessian: its heaviest rows, by Woodbury's identity.
+r"""The preconditioner of a lane that starts from the all-negative solution, by Woodbury's identity.
 
-Of a rare node's rows only its own and those that look like them have a curvature to speak of; all
-others are nearly as they were at the all-negative solution, whose diagonal 1 / M serves every lane.
-With the heaviest rows S of a lane, of curvatures D, the preconditioner is
+Of a rare node's rows only its own and those that look like them have a curvature to speak of. All
+others are light, and what they have in common hardly changes from lane to lane but for their mass,
+the sum of their curvatures: a mean row, and the spread of each feature about it, both taken once
+from the all-negative solution. So with M = 1 / (1 + mass · spread), and with the heaviest rows of a
+lane and then the mean row as S, of curvatures D and mass, the preconditioner is
 
 .. math:: (M^{-1} + S^T D S)^{-1} = M - M S^T (D^{-1} + S M S^T)^{-1} S M,
 
-a system of at most :data:`MOST` unknowns, in float64: what is left of r after S is taken out may be
-a thousandth of it. Its work is that of these rows alone.
+a system of at most :data:`MOST` + 1 unknowns, in float64: what is left of r after S is taken out
+may be a thousandth of it. The work is that of the heaviest rows; the mean row's is done in
+:mod:`taxofit.bank.lane_loops` for all lanes together.
 """
 
 from __future__ import annotations
@@ -41,8 +44,9 @@ class HeavyRows(NamedTuple):
     threshold: np.ndarray  # float32 (1, 16): curvature from which rows are looked at
     rows: np.ndarray  # int64 (16, CANDIDATES)
     curvature: np.ndarray  # float32 (16, CANDIDATES)
-    factor: np.ndarray  # float64 (16, MOST, MOST): U of UᵀU = D⁻¹ + S M Sᵀ, inverse on its diagonal
-    answer: np.ndarray  # float64 (16, MOST): of the small system
+    factor: np.ndarray  # float64 (16, MOST + 1, MOST + 1): U of UᵀU = D⁻¹ + S M Sᵀ, its diagonal
+    # inverted
+    answer: np.ndarray  # float64 (16, MOST + 1): of the small system
     dense: np.ndarray  # float64 (m,): zeros, to spread a row out
     ranked: np.ndarray  # float32 (CANDIDATES,): to rank curvatures in
 
@@ -54,8 +58,8 @@ class HeavyRows(NamedTuple):
             np.zeros((1, LANES), dtype=np.float32),
             np.zeros((LANES, CANDIDATES), dtype=np.int64),
             np.zeros((LANES, CANDIDATES), dtype=np.float32),
-            np.zeros((LANES, MOST, MOST)),
-            np.zeros((LANES, MOST)),
+            np.zeros((LANES, MOST + 1, MOST + 1)),
+            np.zeros((LANES, MOST + 1)),
             np.zeros(n_features),
             np.zeros(CANDIDATES, dtype=np.float32),
         )
@@ -125,24 +129,40 @@ def _keep_heaviest(heavy, k):
     heavy.n_rows[k] = n_kept
 
 
+@numba.njit(inline="always")
+def _scale(bases, mass, j):
+    """Return M of feature j."""
+    return 1.0 / (1.0 + mass * bases.spread[j])
+
+
 @_summing
-def start_heavy(heavy, rows, scale, k):
-    """Factorise the small system of lane k; scale : float32 (m,), M."""
-    n, dense, U = heavy.n_rows[k], heavy.dense, heavy.factor[k]
-    on_constant = np.float64(rows.constant[0] * rows.constant[0] * scale[-1])
+def start_heavy(heavy, rows, bases, mass, mean_square, k):
+    """Factorise the small system of lane k.
+
+    mass : of its light rows; mean_square : μ·M μ of their mean μ.
+    """
+    n, dense, U, mean = heavy.n_rows[k], heavy.dense, heavy.factor[k], bases.mean
+    constant, last = rows.constant[0], mean.size - 1
+    scaled_constant = constant * _scale(bases, mass, last)
     for a in range(n):
         i = heavy.rows[k, a]
         for q in range(rows.indptr[i], rows.indptr[i + 1]):
-            dense[rows.indices[q]] = rows.values[q] * scale[rows.indices[q]]
+            j = rows.indices[q]
+            dense[j] = rows.values[q] * _scale(bases, mass, j)
         for b in range(a, n):
-            total = on_constant
+            total = constant * scaled_constant
             other = heavy.rows[k, b]
             for q in range(rows.indptr[other], rows.indptr[other + 1]):
                 total += rows.values[q] * dense[rows.indices[q]]
             U[a, b] = total
         U[a, a] += 1.0 / heavy.curvature[k, a]
+        total = mean[last] * scaled_constant
         for q in range(rows.indptr[i], rows.indptr[i + 1]):
+            total += mean[rows.indices[q]] * dense[rows.indices[q]]
             dense[rows.indices[q]] = 0
+        U[a, n] = total
+    U[n, n] = mean_square + 1.0 / mass
+    n += 1
     for a in range(n):
         inverse = 1.0 / np.sqrt(U[a, a])
         for b in range(a + 1, n):
@@ -154,18 +174,23 @@ def start_heavy(heavy, rows, scale, k):
 
 
 @_summing
-def solve_heavy(heavy, rows, residual, scale, k):
-    """Solve the small system of lane k for S M r; return by how much r·M r has to come down."""
+def solve_heavy(heavy, rows, bases, mass, on_mean, residual, k):
+    """Solve the small system of lane k for S M r; return by how much r·M r has to come down.
+
+    on_mean : μ·M r of the mean row.
+    """
     n, y, U = heavy.n_rows[k], heavy.answer[k], heavy.factor[k]
-    last = scale.size - 1
-    on_constant = np.float64(rows.constant[0]) * scale[last] * residual[last, k]
+    last = residual.shape[0] - 1
+    on_constant = rows.constant[0] * _scale(bases, mass, last) * residual[last, k]
     for a in range(n):
         i = heavy.rows[k, a]
         total = on_constant
         for q in range(rows.indptr[i], rows.indptr[i + 1]):
             j = rows.indices[q]
-            total += np.float64(rows.values[q]) * scale[j] * residual[j, k]
+            total += rows.values[q] * _scale(bases, mass, j) * residual[j, k]
         y[a] = total
+    y[n] = on_mean
+    n += 1
     energy = 0.0
     for a in range(n):
         y[a] *= U[a, a]
@@ -181,18 +206,19 @@ def solve_heavy(heavy, rows, residual, scale, k):
 
 
 @_compiled
-def correct_direction(heavy, rows, direction, scale, k):
-    """Take M Sᵀ y from the direction of lane k; return by how much that changes v·v."""
+def correct_direction(heavy, rows, bases, mass, direction, k):
+    """Take M Sᵀ y of heavy rows from the direction of lane k; return how that changes v·v."""
     y = heavy.answer[k]
-    last = scale.size - 1
+    last = direction.shape[0] - 1
     change, total = 0.0, 0.0
     for a in range(heavy.n_rows[k]):
         i = heavy.rows[k, a]
         total += y[a]
         for q in range(rows.indptr[i], rows.indptr[i + 1]):
             j = rows.indices[q]
-            change += _lower(direction, j, k, scale[j] * rows.values[q] * y[a])
-    return change + _lower(direction, last, k, scale[last] * rows.constant[0] * total)
+            change += _lower(direction, j, k, rows.values[q] * y[a] * _scale(bases, mass, j))
+    total *= rows.constant[0] * _scale(bases, mass, last)
+    return change + _lower(direction, last, k, total)
 
 
 @_compiled

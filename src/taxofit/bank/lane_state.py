@@ -13,13 +13,13 @@ __all__ = ["LANE", "Bases", "FeatureLanes", "RowLanes", "SharedRows"]
 
 # Rows of the small arrays that say what every lane does, and of those that say what came out.
 CURVING, DIAGONAL, EVALUATING, CONJUGATING, STARTING, ACCEPTING, TRYING, FRESH = range(8)
-FROM_SECOND_BASE, CAUTIOUS, EVALUATED = 8, 9, 10
-N_MASKS = 11
-ALPHA, BETA, LENGTH = range(3)
-N_COEFFICIENTS = 3
+FROM_SECOND_BASE, CAUTIOUS, EVALUATED, RESCALED = 8, 9, 10, 11
+N_MASKS = 12
+ALPHA, BETA, LENGTH, MASS, MEAN_SHARE = range(5)
+N_COEFFICIENTS = 5
 ENERGY, ON_CONSTANT, LOSS, RESIDUAL, SCALED_RESIDUAL, STEP, GRADIENT, SLOPE, NORM = range(9)
-DIRECTION, SCALED_GRADIENT = 9, 10
-N_TOTALS = 11
+DIRECTION, LIGHT_MASS, ON_MEAN, MEAN_SQUARE = 9, 10, 11, 12
+N_TOTALS = 13
 
 # What a lane waits for.
 IDLE, AT_BASE, TO_EVALUATE, TO_CURVE, TO_DIAGONAL, FINISHED = range(6)
@@ -40,6 +40,7 @@ LANE = np.dtype(
         ("norm", np.float64),  # of the step
         ("radius", np.float64),  # longest step to trust
         ("loss", np.float64),  # at the base
+        ("mass", np.float64),  # curvatures of light rows added up
         ("objective", np.float64),
         ("gradient", np.float64),  # its norm
         ("residual", np.float64),  # norm, of the Newton system
@@ -70,11 +71,14 @@ class Bases(NamedTuple):
 
     weights: np.ndarray  # float32 (2, m)
     gradient: np.ndarray  # float32 (2, m)
-    scale: np.ndarray  # float32 (2, m): 1 / diagonal of the Hessian
+    scale: np.ndarray  # float32 (m,): 1 / diagonal of the Hessian at the second
     linear: np.ndarray  # float32 (2, n): x·w
     slope: np.ndarray  # float32 (2, n): c σ(z)
     curvature: np.ndarray  # float32 (2, n): the reduced D
     loss: np.ndarray  # float64 (2,)
+    mass: np.ndarray  # float64 (2,): sum of curvatures
+    mean: np.ndarray  # float32 (m,): mean row at the first, rows weighted by curvature
+    spread: np.ndarray  # float32 (m,): variance of every feature about it
 
 
 class RowLanes(NamedTuple):

@@ -26,8 +26,7 @@ LOOSEST_FORCING = 0.1
 TIGHTEST_FORCING = 1e-3
 LAST_FORCING = 0.1  # where the gradient is small enough already, and the gain is not
 MAX_CONJUGATE_STEPS = 30
-# Newton steps that the diagonal of the Hessian is kept for, in lanes that begin at 0. That of the
-# all-negative solution is good to the end: renewing it takes more steps on NAICS.
+# Newton steps that the diagonal of the Hessian is kept for, in lanes that begin at 0.
 DIAGONAL_EVERY = 3
 MAX_TRIALS = 12
 # Evaluations, the first included, in which rows on the wrong side count with the curvature that
@@ -42,6 +41,8 @@ OBJECTIVE_ROUNDING = 3e-7
 # Below this share of the objective there is nothing left to gain: the float32 weights that are
 # returned are no more exact than that.
 RELATIVE_DECREASE = 1e-13
+# Below this share a step that has to be shortened is shortened by rounding.
+ROUNDED_DECREASE = 1e-8
 
 _compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
@@ -74,18 +75,20 @@ def run_lanes(lanes, rows, row_lanes, vectors, heavy, bases, masks, max_iter, st
             loops.curvature_pass(rows, row_lanes.curvature, vectors, masks, totals)
         any_evaluated = any_true(load(masks, state.EVALUATED))
         if any_evaluated:
-            loops.collect_gradients(vectors, bases, masks, totals)
+            _note_masses(lanes, masks, coefficients, totals)
+            loops.collect_gradients(vectors, bases, masks, coefficients, totals)
         _find_step_lengths(lanes, masks, coefficients, totals)
-        loops.conjugate_step(vectors, masks, coefficients, totals)
-        _lower_residuals(heavy, rows, bases, vectors, masks, totals)
+        loops.conjugate_step(vectors, bases, masks, coefficients, totals)
+        _lower_residuals(lanes, heavy, rows, bases, vectors, masks, coefficients, totals)
         any_begin = _decide(lanes, masks, coefficients, totals, max_iter)
+        if any_evaluated:
+            heavy_rows.find_heavy_rows(heavy, row_lanes.curvature, lanes, masks)
+            _start_heavy(lanes, heavy, rows, bases, vectors, masks, coefficients, totals)
         if any_begin:
             loops.begin_directions(vectors, bases, masks, coefficients, totals)
         else:
-            loops.next_directions(vectors, masks, coefficients, totals)
-        if any_evaluated:
-            heavy_rows.find_heavy_rows(heavy, row_lanes.curvature, lanes, masks)
-        _correct_directions(heavy, rows, bases, vectors, masks, totals)
+            loops.next_directions(vectors, bases, masks, coefficients, totals)
+        _correct_directions(lanes, heavy, rows, bases, vectors, masks, totals)
         any_finished = _note_directions(lanes, masks, totals)
         if any_finished or stop[0] != 0:
             break
@@ -117,28 +120,53 @@ def _note_directions(lanes, masks, totals):
 
 
 @_compiled
-def _lower_residuals(heavy, rows, bases, vectors, masks, totals):
-    """Take what heavy rows explain of the scaled residual, in lanes that took a step."""
+def _note_masses(lanes, masks, coefficients, totals):
+    """Note how much light rows weigh where lanes have been evaluated; their scale follows it."""
     for k in range(LANES):
-        if masks[state.CURVING, k] > 0 and heavy.n_rows[k] > 0:
-            explained = heavy_rows.solve_heavy(heavy, rows, vectors.residual, bases.scale[0], k)
-            totals[state.SCALED_RESIDUAL, k] -= explained
+        lane = lanes[k]
+        if masks[state.EVALUATING, k] > 0:
+            lane.mass = totals[state.LIGHT_MASS, k]
+        masks[state.RESCALED, k] = masks[state.EVALUATED, k] > 0 and lane.base == 0
+        coefficients[state.MASS, k] = lane.mass
 
 
 @_compiled
-def _correct_directions(heavy, rows, bases, vectors, masks, totals):
-    """Precondition with heavy rows too, in lanes that start or go on with conjugate gradients."""
-    scale = bases.scale[0]
+def _lower_residuals(lanes, heavy, rows, bases, vectors, masks, coefficients, totals):
+    """Take what heavy rows explain of the scaled residual, in lanes that took a step."""
+    coefficients[state.MEAN_SHARE] = 0
     for k in range(LANES):
-        if heavy.n_rows[k] > 0:
-            is_starting = masks[state.STARTING, k] > 0
-            if is_starting:
-                heavy_rows.start_heavy(heavy, rows, scale, k)
-                explained = heavy_rows.solve_heavy(heavy, rows, vectors.residual, scale, k)
-                totals[state.SCALED_RESIDUAL, k] -= explained
-            if is_starting or masks[state.CONJUGATING, k] > 0:
-                change = heavy_rows.correct_direction(heavy, rows, vectors.direction, scale, k)
-                totals[state.DIRECTION, k] += change
+        if masks[state.CURVING, k] > 0 and lanes[k].base == 0:
+            _solve_heavy(lanes[k], heavy, rows, bases, vectors, coefficients, totals, k)
+
+
+@_compiled
+def _solve_heavy(lane, heavy, rows, bases, vectors, coefficients, totals, k):
+    """Take what heavy rows and the mean row explain of r·M r; note the mean row's part."""
+    on_mean = totals[state.ON_MEAN, k]
+    explained = heavy_rows.solve_heavy(heavy, rows, bases, lane.mass, on_mean, vectors.residual, k)
+    totals[state.SCALED_RESIDUAL, k] -= explained
+    coefficients[state.MEAN_SHARE, k] = -heavy.answer[k, heavy.n_rows[k]]
+
+
+@_compiled
+def _start_heavy(lanes, heavy, rows, bases, vectors, masks, coefficients, totals):
+    """Set up the preconditioner of lanes that start conjugate gradients."""
+    for k in range(LANES):
+        if masks[state.STARTING, k] > 0 and lanes[k].base == 0:
+            mean_square = totals[state.MEAN_SQUARE, k]
+            heavy_rows.start_heavy(heavy, rows, bases, lanes[k].mass, mean_square, k)
+            _solve_heavy(lanes[k], heavy, rows, bases, vectors, coefficients, totals, k)
+
+
+@_compiled
+def _correct_directions(lanes, heavy, rows, bases, vectors, masks, totals):
+    """Take the part of heavy rows from new directions."""
+    for k in range(LANES):
+        is_new = masks[state.STARTING, k] + masks[state.CONJUGATING, k] > 0
+        if is_new and heavy.n_rows[k] > 0:
+            mass = lanes[k].mass
+            change = heavy_rows.correct_direction(heavy, rows, bases, mass, vectors.direction, k)
+            totals[state.DIRECTION, k] += change
 
 
 @_compiled
@@ -186,8 +214,7 @@ def _decide(lanes, masks, coefficients, totals, max_iter):
             if _is_acceptable(lane, objective, slope):
                 masks[state.ACCEPTING, k] = 1
                 gradient = np.sqrt(totals[state.GRADIENT, k])
-                decrement = 0.5 * totals[state.SCALED_GRADIENT, k]
-                _accept(lane, objective, gradient, decrement, max_iter)
+                _accept(lane, objective, gradient, _decrement(lane, totals, k), max_iter)
                 masks[state.STARTING, k] = lane.mode == TO_CURVE
             else:
                 _shorten(lane, slope)
@@ -200,6 +227,15 @@ def _decide(lanes, masks, coefficients, totals, max_iter):
         coefficients[state.LENGTH, k] = lane.length
         any_begin |= masks[state.CONJUGATING, k] == 0
     return any_begin
+
+
+@_compiled
+def _decrement(lane, totals, k):
+    """Return about what a Newton step gains: ½ g·H⁻¹ g without the heavy rows."""
+    scaled = totals[state.SCALED_RESIDUAL, k]
+    if lane.base == 0:
+        scaled -= totals[state.ON_MEAN, k] ** 2 / (totals[state.MEAN_SQUARE, k] + 1 / lane.mass)
+    return 0.5 * scaled
 
 
 @_compiled
@@ -283,7 +319,9 @@ def _accept(lane, objective, gradient, decrement, max_iter):
     # Where a step changes nothing that can be seen, the gradient rule is all there is to go by.
     is_still = abs(objective - lane.objective) <= OBJECTIVE_ROUNDING * objective
     is_good = decrement <= lane.decrease * objective or (is_still and lane.n_newton >= 0)
-    lane.converged = (gradient <= lane.target and is_good) or lane.is_last == 1
+    is_rounding = is_still and lane.n_trials > 0 and decrement <= ROUNDED_DECREASE * objective
+    is_exhausted = lane.is_last == 1 or (is_rounding and lane.n_newton >= 0)
+    lane.converged = (gradient <= lane.target and is_good) or is_exhausted
     is_stuck = lane.n_newton >= 0 and lane.length == 0
     if lane.n_newton >= 0:
         length = lane.length * lane.norm

@@ -173,10 +173,22 @@ def _bases(
     """Return margins and derivatives of the all-negative problem at two points, from float64."""
     found = [_base(features, cost, point) for point in points]
     *arrays, losses = zip(*found, strict=True)
-    weights, gradient, scale, linear, slope, curvature = (
-        np.array(pair, dtype=np.float32) for pair in arrays
+    weights, gradient, total, square, linear, slope, curvature = (np.array(a) for a in arrays)
+    mass = np.maximum(curvature.sum(axis=1), np.finfo(np.float64).tiny)
+    mean = total[0] / mass[0]
+    spread = np.maximum(square[0] / mass[0] - mean**2, 0)
+    return Bases(
+        weights=weights.astype(np.float32),
+        gradient=gradient.astype(np.float32),
+        scale=(1 / (1 + square[1])).astype(np.float32),
+        linear=linear.astype(np.float32),
+        slope=slope.astype(np.float32),
+        curvature=curvature.astype(np.float32),
+        loss=np.array(losses),
+        mass=mass,
+        mean=mean.astype(np.float32),
+        spread=spread.astype(np.float32),
     )
-    return Bases(weights, gradient, scale, linear, slope, curvature, np.array(losses))
 
 
 def _base(
@@ -184,7 +196,8 @@ def _base(
 ) -> tuple[Any, ...]:
     square, w = features.private_square, point.astype(np.float64)
     linear, slope, curvature = np.empty((3, square.size))
-    gradient, diagonal, loss = w.copy(), np.ones_like(w), 0.0
+    gradient, loss = w.copy(), 0.0
+    bend_sum, bend_square = np.zeros((2, w.size))  # of every feature and its square, by curvature
     for start, stop, shared in row_chunks(features.shared):
         mine, X = slice(start, stop), shared.astype(np.float64)
         linear[mine] = X @ w[:-1] + features.constant * w[-1]
@@ -195,7 +208,9 @@ def _base(
         bend /= 1 + bend * square[mine]
         curvature[mine] = bend
         gradient += np.append(X.T @ slope[mine], features.constant * slope[mine].sum())
-        diagonal += np.append(X.power(2).T @ bend, features.constant * bend.sum())
+        on_constant = features.constant * bend.sum()
+        bend_sum += np.append(X.T @ bend, on_constant)
+        bend_square += np.append(X.power(2).T @ bend, on_constant)
         loss += np.sum(cost[mine] * np.logaddexp(0.0, margin))
         loss += 0.5 * np.sum(square[mine] * slope[mine] ** 2)
-    return point, gradient, 1 / diagonal, linear, slope, curvature, loss
+    return w, gradient, bend_sum, bend_square, linear, slope, curvature, loss

@@ -228,11 +228,15 @@ def test_evaluation_pass_finds_errors_curvature_and_gradient(block):
     use = np.arange(simd.LANES) < 9
     block.masks[[state.EVALUATING, state.EVALUATED]] = use
     block.masks[state.FROM_SECOND_BASE, ::2] = 1
-    kept = block.row_lanes.curvature.copy()
+    block.masks[state.RESCALED, 3:6] = 1
+    coefficients = np.zeros((state.N_COEFFICIENTS, simd.LANES), dtype=np.float32)
+    coefficients[state.MASS] = mass = np.arange(simd.LANES)
+    kept, scale = block.row_lanes.curvature.copy(), block.vectors.scale.copy()
+    scale[:, 3:6] = 1 / (1 + np.outer(block.bases.spread, mass[3:6]))
     loops.evaluation_pass(
         block.rows, block.row_lanes, block.bases, block.vectors, block.masks, block.totals
     )
-    loops.collect_gradients(block.vectors, block.bases, block.masks, block.totals)
+    loops.collect_gradients(block.vectors, block.bases, block.masks, coefficients, block.totals)
     which = (np.arange(simd.LANES) % 2 == 0).astype(int)
     w = block.bases.weights[which].T.astype(np.float64) + block.vectors.direction
     loss, error, D, g = evaluated_by_definition(block, w)
@@ -242,6 +246,21 @@ def test_evaluation_pass_finds_errors_curvature_and_gradient(block):
     np.testing.assert_allclose(block.vectors.residual[:, use], -g[:, use], rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(block.totals[state.LOSS, use], loss[use], rtol=1e-4)
     np.testing.assert_allclose(block.totals[state.NORM, use], (w**2).sum(axis=0)[use], rtol=1e-4)
+    light = np.minimum(D, loops.LIGHT).sum(axis=0)
+    np.testing.assert_allclose(block.totals[state.LIGHT_MASS, use], light[use], rtol=1e-4)
+    np.testing.assert_allclose(block.vectors.scale, scale, rtol=1e-6)
+    square = block.bases.mean**2 @ scale
+    np.testing.assert_allclose(block.totals[state.MEAN_SQUARE], square, rtol=1e-5)
+
+
+def test_the_mean_row_and_the_spread_stand_for_all_rows_of_the_base(block):
+    bases, X = block.bases, block.X
+    D = bases.curvature[0].astype(np.float64)
+    total, square = bases.mass[0] * bases.mean, bases.mass[0] * (bases.spread + bases.mean**2)
+    np.testing.assert_allclose(bases.mass, bases.curvature.sum(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(total, X.T @ D, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(square, (X**2).T @ D, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(1 / bases.scale - 1, (X**2).T @ bases.curvature[1], rtol=1e-4)
 
 
 @pytest.mark.parametrize("base", [0, 1])
@@ -263,8 +282,8 @@ def test_a_base_is_evaluated_by_its_positive_rows_alone(block, base):
     assert (curvature >= D[:, which] * (1 - 1e-5)).all()  # long steps meet at least that
 
 
-def test_heavy_rows_precondition_as_the_dense_inverse_would(block):
-    rows, scale, k = block.rows, block.bases.scale[0], 3
+def test_heavy_rows_and_the_mean_row_precondition_as_the_dense_inverse_would(block):
+    rows, bases, mass, k = block.rows, block.bases, 7.5, 3
     block.masks[state.STARTING, k] = 1
     block.row_lanes.curvature[:] *= 4
     D = block.row_lanes.curvature[:, k].astype(np.float64)
@@ -274,14 +293,18 @@ def test_heavy_rows_precondition_as_the_dense_inverse_would(block):
     expected = np.argsort(-D)[: heavy_rows.MOST]
     np.testing.assert_array_equal(found, np.sort(expected[D[expected] > heavy_rows.LEAST]))
 
-    S, M = block.X[found], scale.astype(np.float64)
-    inverse = np.linalg.inv(np.diag(1 / M) + S.T @ (D[found][:, None] * S))
-    r = block.vectors.residual[:, k].astype(np.float64)
-    heavy_rows.start_heavy(block.heavy, rows, scale, k)
-    explained = heavy_rows.solve_heavy(block.heavy, rows, block.vectors.residual, scale, k)
-    block.vectors.direction[:, k] = before = M * r
-    change = heavy_rows.correct_direction(block.heavy, rows, block.vectors.direction, scale, k)
-    v = block.vectors.direction[:, k].astype(np.float64)
+    mean, M = bases.mean.astype(np.float64), 1 / (1 + mass * bases.spread.astype(np.float64))
+    S = np.vstack([block.X[found], mean])
+    inverse = np.linalg.inv(np.diag(1 / M) + S.T @ (np.append(D[found], mass)[:, None] * S))
+    residual = block.vectors.residual
+    r = residual[:, k].astype(np.float64)
+    heavy_rows.start_heavy(block.heavy, rows, bases, mass, mean @ (M * mean), k)
+    on_mean = mean @ (M * r)
+    explained = heavy_rows.solve_heavy(block.heavy, rows, bases, mass, on_mean, residual, k)
+    block.vectors.direction[:, k] = before = M * (r - block.heavy.answer[k, n] * mean)
+    direction = block.vectors.direction
+    change = heavy_rows.correct_direction(block.heavy, rows, bases, mass, direction, k)
+    v = direction[:, k].astype(np.float64)
     np.testing.assert_allclose(v, inverse @ r, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(explained, r @ (M * r) - r @ inverse @ r, rtol=1e-3)
     np.testing.assert_allclose(change, v @ v - before @ before, rtol=1e-3)
