@@ -128,6 +128,7 @@ class LaneBlock:
         is_known = problems.starts is None and problems.base[problem] == 0
         lane["mode"] = state.AT_BASE if is_known else state.TO_EVALUATE
         lane["problem"], lane["base"] = problem, problems.base[problem]
+        lane["is_at_base"] = problems.starts is None
         lane["target"], lane["decrease"] = problems.gradient[problem], problems.decrease
         lane["radius"] = FIRST_STEP * np.sqrt(problems.n_positive[problem] + 1.0)
         lane["n_newton"], lane["n_passes"] = -1, 0  # the first evaluation is no step

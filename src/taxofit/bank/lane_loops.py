@@ -225,7 +225,7 @@ def conjugate_step(vectors, bases, masks, coefficients, totals):
     m = V.shape[0]
     alpha, diagonal = load(coefficients, ALPHA), load(masks, DIAGONAL)
     zero, one = splat(_f32(0)), splat(_f32(1))
-    any_diagonal = any_true(diagonal)
+    any_diagonal, any_moving = any_true(diagonal), any_true(alpha)
     totals[RESIDUAL] = 0
     totals[SCALED_RESIDUAL] = 0
     totals[STEP] = 0
@@ -240,8 +240,9 @@ def conjugate_step(vectors, bases, masks, coefficients, totals):
                 store(M, j, scale)
             s = fma(alpha, v, load(S, j))
             r = load(R, j) - alpha * (v + o)
-            store(S, j, s)
-            store(R, j, r)
+            if any_moving:
+                store(S, j, s)
+                store(R, j, r)
             rr = fma(r, r, rr)
             y = r * scale
             rmr = fma(y, r, rmr)
@@ -327,6 +328,8 @@ def begin_directions(vectors, bases, masks, coefficients, totals):
     starting, accepting = load(masks, STARTING), load(masks, ACCEPTING)
     trying, length = load(masks, TRYING), load(coefficients, LENGTH)
     fresh, zero = load(masks, FRESH), splat(_f32(0))
+    any_fresh, any_starting = any_true(fresh), any_true(starting + fresh)
+    any_accepting = any_true(accepting + fresh)
     totals[DIRECTION] = 0
     for first in range(0, m, STRETCH):
         vv = zero
@@ -340,9 +343,12 @@ def begin_directions(vectors, bases, masks, coefficients, totals):
             v = pick(starting, y, v)
             v = pick(trying, fma(length, s, point), v)
             v = pick(fresh, zero, v)
-            store(M, j, scale)
-            store(P, j, point)
-            store(S, j, s)
+            if any_fresh:
+                store(M, j, scale)
+            if any_accepting:
+                store(P, j, point)
+            if any_starting:
+                store(S, j, s)
             store(V, j, v)
             vv = fma(v, v, vv)
         accumulate(totals, DIRECTION, vv)

@@ -29,6 +29,7 @@ LANE = np.dtype(
         ("mode", np.int64),
         ("problem", np.int64),
         ("base", np.int64),
+        ("is_at_base", np.int64),  # whether it begins there, and not at a start of its own
         ("is_last", np.int64),  # whatever the evaluation says, there is nothing left to gain
         ("converged", np.int64),
         ("n_newton", np.int64),

@@ -26,7 +26,7 @@ LOOSEST_FORCING = 0.1
 TIGHTEST_FORCING = 1e-3
 LAST_FORCING = 0.1  # where the gradient is small enough already, and the gain is not
 MAX_CONJUGATE_STEPS = 30
-# Newton steps that the diagonal of the Hessian is kept for, in lanes that begin at 0.
+# Newton steps that the diagonal of the Hessian is kept for, in lanes of the second base.
 DIAGONAL_EVERY = 3
 MAX_TRIALS = 12
 # Evaluations, the first included, in which rows on the wrong side count with the curvature that
@@ -323,6 +323,7 @@ def _accept(lane, objective, gradient, decrement, max_iter):
     is_exhausted = lane.is_last == 1 or (is_rounding and lane.n_newton >= 0)
     lane.converged = (gradient <= lane.target and is_good) or is_exhausted
     is_stuck = lane.n_newton >= 0 and lane.length == 0
+    is_scaled = lane.n_newton < 0 and lane.is_at_base
     if lane.n_newton >= 0:
         length = lane.length * lane.norm
         if lane.n_trials > 0:
@@ -336,7 +337,7 @@ def _accept(lane, objective, gradient, decrement, max_iter):
     lane.gradient = gradient
     if lane.converged or is_stuck or lane.n_newton >= max_iter:
         lane.mode = FINISHED
-    elif lane.base == 1 and lane.n_newton > 0 and lane.n_newton % DIAGONAL_EVERY == 0:
+    elif lane.base == 1 and lane.n_newton % DIAGONAL_EVERY == 0 and not is_scaled:
         lane.mode = TO_DIAGONAL
     else:
         lane.mode = TO_CURVE

@@ -16,6 +16,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import lambertw
 
 from taxofit.bank.lane_block import LaneBlock, Problems
 from taxofit.bank.lane_state import Bases, SharedRows
@@ -130,7 +131,10 @@ class LaneSolver:
     def _all_negative(self, C: float, stop: StopFlag | None) -> NDArray[np.float32]:
         """Return the weights to which every row is negative, shape (n_shared + 1,)."""
         nothing = Targets(np.zeros(self._rows.n_rows, np.int32), np.full((1, 1), -1, np.int8))
-        problems = self._problems(nothing, C, np.ones(1, dtype=np.int64), None)
+        start = np.zeros((1, self._features.columns.size), dtype=np.float32)
+        # With the constant b alone the gradient is b + c σ(b), and σ(b) is about exp(b).
+        start[0, -1] = -self._features.constant * lambertw(C * self._rows.weight.sum()).real
+        problems = self._problems(nothing, C, np.ones(1, dtype=np.int64), start)
         rows, bases = self._at(C, has_rare=False, stop=stop)
         found = LaneBlock(self._features, rows, bases, problems).solve(stop)
         return self._features.restrict(found.weights)[0]

@@ -70,7 +70,7 @@ class BlockSolution:
 
     Attributes
     ----------
-    device_weights : ndarray or torch.Tensor, shape (n_features, width)
+    device_weights : ndarray or torch.Tensor, shape (n_features, n_solved)
         Where they were solved.
     objective : ndarray of float64, shape (width,)
         f at the weights, on the training rows.
@@ -81,6 +81,8 @@ class BlockSolution:
         Those of the device that the weights are on; None for plain NumPy.
     n_products : int
         Products of X or Xᵀ with a vector, over all columns.
+    columns : ndarray of int, shape (width,), optional
+        Where the weights of each column are among those solved; None if they are the same.
     """
 
     device_weights: Array
@@ -89,23 +91,23 @@ class BlockSolution:
     n_iterations: NDArray[np.int64]
     kernels: Kernels | None = None
     n_products: int = 0
+    columns: Columns | None = None
 
     @property
     def weights(self) -> NDArray[Any]:
         """The weights as a NumPy array; copied from the device at each use, if it is another."""
-        W = self.device_weights
+        W = self._own_weights()
         return W if isinstance(W, np.ndarray) else W.cpu().numpy()
 
     def scores(self, rows: Rows) -> NDArray[Any]:
         """Return θ·x of other rows for every column, shape (n_rows, width), made on the device."""
-        if self.kernels is None:
-            return rows.X @ self.device_weights
-        return self.kernels.scores(rows, self.device_weights)
+        kernels, W = self.kernels, self.device_weights
+        return self._own(rows.X @ W if kernels is None else kernels.scores(rows, W))
 
     def judge(self, rows: Rows, targets: Targets) -> tuple[NDArray[Any], Floats]:
         """Return the scores of other rows and Σ weight · log-loss of every column over them."""
         if self.kernels is not None:
-            return self.kernels.judge(rows, targets, self.device_weights)
+            return self.kernels.judge(rows, targets, self._own_weights())
         scores = self.scores(rows)
         losses, n_judged = np.zeros(scores.shape[1]), max(1, JUDGED_CELLS // scores.shape[1])
         for start in range(0, rows.n_rows, n_judged):
@@ -118,21 +120,31 @@ class BlockSolution:
 
     def weight_norms(self) -> Floats:
         """Return ‖θ‖ of every column."""
-        if self.kernels is None:
-            return np.linalg.norm(self.device_weights.astype(np.float64), axis=0)
-        return self.kernels.to_host(self.kernels.norms(self.device_weights))
+        kernels, W = self.kernels, self.device_weights
+        if kernels is None:
+            return self._own(np.linalg.norm(W.astype(np.float64), axis=0))
+        return self._own(kernels.to_host(kernels.norms(W)))
 
     def take(self, columns: Columns) -> BlockSolution:
-        """Return the solution with these columns, in this order."""
-        kernels, W = self.kernels, self.device_weights
+        """Return the solution with these columns, in this order; weights are not copied yet."""
         return replace(
             self,
-            # A lane's weights lie together: copied as rows, 256 of NAICS take 8 ms and not 128.
-            device_weights=W.T[columns].T if kernels is None else kernels.take(W, columns),
             objective=self.objective[columns],
             converged=self.converged[columns],
             n_iterations=self.n_iterations[columns],
+            columns=self._own(np.arange(self.device_weights.shape[1]))[columns],
         )
+
+    def _own(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return these columns of what was made of all weights."""
+        return array if self.columns is None else array[..., self.columns]
+
+    def _own_weights(self) -> Array:
+        kernels, W, columns = self.kernels, self.device_weights, self.columns
+        if columns is None or np.array_equal(columns, np.arange(W.shape[1])):
+            return W
+        # A lane's weights lie together: copied as rows, 256 of NAICS take 8 ms and not 128.
+        return W.T[columns].T if kernels is None else kernels.take(W, columns)
 
 
 def solve_block(
