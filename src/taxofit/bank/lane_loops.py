@@ -46,6 +46,8 @@ from taxofit.bank.lane_state import (
     SLOPE,
     STARTING,
     STEP,
+    STEP_ON_MEAN,
+    STEP_SPREAD,
     TRYING,
 )
 from taxofit.bank.simd import (
@@ -218,7 +220,8 @@ def conjugate_step(vectors, bases, masks, coefficients, totals):
     """Take one step of conjugate gradients in curving lanes, and clear ``product``.
 
     s += α v;  r -= α (v + product), in lanes with α = 0 nothing moves. In diagonal lanes the scale
-    becomes 1 / (1 + product). Totals get r·r, r·M r, μ·M r of the mean row μ, and s·s.
+    becomes 1 / (1 + product). Totals get r·r, r·M r, μ·M r of the mean row μ,
+    s·s, s·μ and Σ_j spread_j s_j².
     """
     S, V, R = vectors.step, vectors.direction, vectors.residual
     M, product = vectors.scale, vectors.product
@@ -230,8 +233,11 @@ def conjugate_step(vectors, bases, masks, coefficients, totals):
     totals[SCALED_RESIDUAL] = 0
     totals[STEP] = 0
     totals[ON_MEAN] = 0
+    totals[STEP_ON_MEAN] = 0
+    totals[STEP_SPREAD] = 0
     for first in range(0, m, STRETCH):
         rr, rmr, ss, on_mean = zero, zero, zero, zero
+        step_on_mean, step_spread = zero, zero
         for j in range(first, min(m, first + STRETCH)):
             v, o, scale = load(V, j), load(product, j), load(M, j)
             store(product, j, zero)
@@ -246,12 +252,18 @@ def conjugate_step(vectors, bases, masks, coefficients, totals):
             rr = fma(r, r, rr)
             y = r * scale
             rmr = fma(y, r, rmr)
-            on_mean = fma(y, splat(bases.mean[j]), on_mean)
-            ss = fma(s, s, ss)
+            mean = splat(bases.mean[j])
+            on_mean = fma(y, mean, on_mean)
+            square = s * s
+            ss = ss + square
+            step_on_mean = fma(s, mean, step_on_mean)
+            step_spread = fma(square, splat(bases.spread[j]), step_spread)
         accumulate(totals, RESIDUAL, rr)
         accumulate(totals, SCALED_RESIDUAL, rmr)
         accumulate(totals, STEP, ss)
         accumulate(totals, ON_MEAN, on_mean)
+        accumulate(totals, STEP_ON_MEAN, step_on_mean)
+        accumulate(totals, STEP_SPREAD, step_spread)
 
 
 @_compiled

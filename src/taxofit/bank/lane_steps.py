@@ -35,6 +35,7 @@ N_CAUTIOUS = 2
 # How far the next step may go, times the last: after one that had to be shortened, and otherwise.
 WIDENED_AFTER_TRIALS, WIDENED = 2.0, 4.0
 MAX_GROWTH = 60.0
+LENGTH_ACCURACY = 0.02
 ALLOWED_SLOPE = 0.4
 # Two evaluations of an objective in float32 differ by about this much without meaning anything.
 OBJECTIVE_ROUNDING = 3e-7
@@ -201,7 +202,7 @@ def _decide(lanes, masks, coefficients, totals, max_iter):
             lane.n_conjugate += 1
             lane.residual = np.sqrt(totals[state.RESIDUAL, k])
             if _is_solved(lane):
-                _try_step(lane, np.sqrt(totals[state.STEP, k]))
+                _try_step(lane, totals, k)
                 masks[state.TRYING, k] = 1
             else:
                 masks[state.CONJUGATING, k] = 1
@@ -253,18 +254,42 @@ def _is_solved(lane):
 
 
 @_compiled
-def _try_step(lane, norm):
+def _try_step(lane, totals, k):
     """Ask for an evaluation at the end of the step, or before where it is too long to trust.
 
-    An objective is above 0: no step can gain more than all of it.
+    An objective is above 0: no step can gain more than all of it. From the all-negative solution,
+    where light rows weigh the least, half of the first steps would go too far.
     """
-    lane.norm = norm
-    lane.length = min(1.0, lane.radius / norm) if norm > 0 else 1.0
+    lane.norm = np.sqrt(totals[state.STEP, k])
+    lane.length = min(1.0, lane.radius / lane.norm) if lane.norm > 0 else 1.0
     if lane.gain > lane.objective:
         lane.length = min(lane.length, lane.objective / lane.gain)
+    if lane.base == 0 and lane.n_newton == 0:
+        on_mean, spread = totals[state.STEP_ON_MEAN, k], totals[state.STEP_SPREAD, k]
+        lane.length = min(lane.length, _length_for_light_rows(lane, on_mean, spread))
     lane.n_trials = 0
     lane.is_last = 0.5 * lane.gain <= RELATIVE_DECREASE * lane.objective
     lane.mode = TO_EVALUATE
+
+
+@_compiled
+def _length_for_light_rows(lane, on_mean, spread):
+    """Return how far to go, at most 1, until light rows outweigh what is still to be gained.
+
+    If a step moves their margins by q with this mean and variance, they come to weigh
+    mass · exp(λ q̄ + ½ λ² var); all else keeps its curvature. The slope is 0 at the length returned.
+    """
+    rest = max(lane.gain - lane.mass * (on_mean * on_mean + spread), 0.0)
+    low, high, length = 0.0, 1.0, 1.0
+    while high - low > LENGTH_ACCURACY:
+        growth = min(length * on_mean + 0.5 * length * length * spread, MAX_GROWTH)
+        light = lane.mass * ((on_mean + length * spread) * np.exp(growth) - on_mean)
+        if length * rest + light <= lane.gain:
+            low = length
+        else:
+            high = length
+        length = 0.5 * (low + high)
+    return max(low, LENGTH_ACCURACY)
 
 
 @_compiled
