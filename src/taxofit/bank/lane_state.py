@@ -45,7 +45,8 @@ LANE = np.dtype(
         ("objective", np.float64),
         ("gradient", np.float64),  # its norm
         ("residual", np.float64),  # norm, of the Newton system
-        ("forcing", np.float64),  # residual to reach, relative to the gradient
+        ("forcing", np.float64),  # root of the energy to reach, relative to the first
+        ("first_energy", np.float64),  # r·M r at the start of the system, M the preconditioner
         ("energy", np.float64),  # r·M r
         ("direction", np.float64),  # v·v
         ("gain", np.float64),  # -g·s of the step so far

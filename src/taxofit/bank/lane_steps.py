@@ -22,9 +22,9 @@ __all__ = ["run_lanes"]
 # An evaluation (exponentials, a root for every row) costs as much as three products on NAICS, so
 # they wait for company.
 EVALUATION_GATE = 12
-LOOSEST_FORCING = 0.1
-TIGHTEST_FORCING = 1e-3
-LAST_FORCING = 0.1  # where the gradient is small enough already, and the gain is not
+LOOSEST_FORCING = 0.2
+TIGHTEST_FORCING = 2e-3
+LAST_FORCING = 0.2  # where the gradient is small enough already, and the gain is not
 MAX_CONJUGATE_STEPS = 30
 # Newton steps that the diagonal of the Hessian is kept for, in lanes of the second base.
 DIAGONAL_EVERY = 3
@@ -115,7 +115,7 @@ def _note_directions(lanes, masks, totals):
         lane = lanes[k]
         lane.direction = totals[state.DIRECTION, k]
         if masks[state.STARTING, k] > 0:
-            lane.energy = totals[state.SCALED_RESIDUAL, k]
+            lane.first_energy = lane.energy = totals[state.SCALED_RESIDUAL, k]
         any_finished |= lane.mode == FINISHED
     return any_finished
 
@@ -201,7 +201,7 @@ def _decide(lanes, masks, coefficients, totals, max_iter):
         if masks[state.CURVING, k] > 0:
             lane.n_conjugate += 1
             lane.residual = np.sqrt(totals[state.RESIDUAL, k])
-            if _is_solved(lane):
+            if _is_solved(lane, totals[state.SCALED_RESIDUAL, k]):
                 _try_step(lane, totals, k)
                 masks[state.TRYING, k] = 1
             else:
@@ -240,14 +240,16 @@ def _decrement(lane, totals, k):
 
 
 @_compiled
-def _is_solved(lane):
+def _is_solved(lane, energy):
     """Return whether conjugate gradients have done enough for this Newton step.
 
+    The residual counts as the preconditioner measures it, r·M r, which is about what is still to be
+    gained: stiff directions have large residuals that mean little.
     Where the gradient is small enough and the gain is not, the target says nothing about the step.
     """
     forcing = lane.forcing if lane.gradient > lane.target else LAST_FORCING
     return (
-        lane.residual <= forcing * lane.gradient
+        energy <= forcing * forcing * lane.first_energy
         or (lane.residual <= 0.5 * lane.target < lane.gradient)
         or lane.n_conjugate >= MAX_CONJUGATE_STEPS
     )
@@ -338,7 +340,7 @@ def _accept(lane, objective, gradient, decrement, max_iter):
     if lane.length == 1.0 and lane.n_newton >= 0:
         # Eisenstat and Walker: solve the next system as exactly as this one's model came true.
         mismatch = abs(gradient - lane.residual) / lane.gradient
-        lane.forcing = min(max(mismatch, TIGHTEST_FORCING), LOOSEST_FORCING)
+        lane.forcing = min(max(2 * mismatch, TIGHTEST_FORCING), LOOSEST_FORCING)
     else:
         lane.forcing = LOOSEST_FORCING
     # Where a step changes nothing that can be seen, the gradient rule is all there is to go by.
