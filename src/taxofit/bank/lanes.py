@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["LaneSolver"]
 
 BLOCK_SIZE = 256  # at its end a block has empty lanes; memory grows with it
-# Passes per node over 265 nodes of NAICS, from the bases and from the solution at C / 10: 9.3 and
-# 14.4 at C = 0.1, 17.1 and 17.2 at 10, 20.2 and 18.4 at 100, 27.7 and 21.0 at 1000; of a directory
-# with rows of 98 entries 14.9 and 16.2 at 100, 17.2 and 16.5 at 1000.
+# Passes per node over 265 nodes of NAICS, from the bases and from the solution at C / 10: 17.8 and
+# 16.8 at C = 100, 24.5 and 18.1 at 1000; of a directory with rows of 98 entries 12.5 and 14.2 at
+# 100, 14.8 and 15.7 at 1000.
 WARM_FROM = 1000.0
 ROWS_OF_A_GROUP = 512
 # Up to this share of positives the all-negative solution is a better start than zero.
