@@ -228,7 +228,7 @@ def conjugate_step(vectors, bases, masks, coefficients, totals):
     m = V.shape[0]
     alpha, diagonal = load(coefficients, ALPHA), load(masks, DIAGONAL)
     zero, one = splat(_f32(0)), splat(_f32(1))
-    any_diagonal, any_moving = any_true(diagonal), any_true(alpha)
+    any_diagonal = any_true(diagonal)
     totals[RESIDUAL] = 0
     totals[SCALED_RESIDUAL] = 0
     totals[STEP] = 0
@@ -246,9 +246,8 @@ def conjugate_step(vectors, bases, masks, coefficients, totals):
                 store(M, j, scale)
             s = fma(alpha, v, load(S, j))
             r = load(R, j) - alpha * (v + o)
-            if any_moving:
-                store(S, j, s)
-                store(R, j, r)
+            store(S, j, s)
+            store(R, j, r)
             rr = fma(r, r, rr)
             y = r * scale
             rmr = fma(y, r, rmr)
@@ -340,8 +339,6 @@ def begin_directions(vectors, bases, masks, coefficients, totals):
     starting, accepting = load(masks, STARTING), load(masks, ACCEPTING)
     trying, length = load(masks, TRYING), load(coefficients, LENGTH)
     fresh, zero = load(masks, FRESH), splat(_f32(0))
-    any_fresh, any_starting = any_true(fresh), any_true(starting + fresh)
-    any_accepting = any_true(accepting + fresh)
     totals[DIRECTION] = 0
     for first in range(0, m, STRETCH):
         vv = zero
@@ -355,12 +352,9 @@ def begin_directions(vectors, bases, masks, coefficients, totals):
             v = pick(starting, y, v)
             v = pick(trying, fma(length, s, point), v)
             v = pick(fresh, zero, v)
-            if any_fresh:
-                store(M, j, scale)
-            if any_accepting:
-                store(P, j, point)
-            if any_starting:
-                store(S, j, s)
+            store(M, j, scale)
+            store(P, j, point)
+            store(S, j, s)
             store(V, j, v)
             vv = fma(v, v, vv)
         accumulate(totals, DIRECTION, vv)
