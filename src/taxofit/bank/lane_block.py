@@ -142,7 +142,6 @@ class LaneBlock:
         transfer.load_labels(self.row_lanes, problems.row_class, problems.tables, fresh, problem)
         self.masks[:] = 0
         self.masks[state.FRESH, fresh] = 1
-        self.masks[state.FROM_SECOND_BASE] = base
         unused = np.zeros((state.N_COEFFICIENTS, LANES), dtype=np.float32)
         totals = np.zeros((state.N_TOTALS, LANES))
         loops.begin_directions(self.vectors, self.bases, self.masks, unused, totals)

@@ -11,6 +11,7 @@ from scipy import sparse
 from taxofit.bank import lane_heavy_rows as heavy_rows
 from taxofit.bank import lane_loops as loops
 from taxofit.bank import lane_state as state
+from taxofit.bank import lane_steps as steps
 from taxofit.bank import lane_transfer as transfer
 from taxofit.bank import lanes, simd
 from taxofit.bank.lane_block import LaneBlock
@@ -309,6 +310,21 @@ def test_heavy_rows_and_the_mean_row_precondition_as_the_dense_inverse_would(blo
     np.testing.assert_allclose(explained, r @ (M * r) - r @ inverse @ r, rtol=1e-3)
     np.testing.assert_allclose(change, v @ v - before @ before, rtol=1e-3)
     assert not block.heavy.dense.any()
+
+
+@pytest.mark.parametrize(("on_mean", "spread"), [(4.0, 0.5), (0.0, 9.0), (-1.0, 0.1), (0.01, 0.01)])
+def test_a_first_step_ends_where_light_rows_outweigh_its_gain(on_mean, spread):
+    lane = np.zeros(1, dtype=state.LANE)[0]
+    lane["gain"], lane["mass"] = 100.0, 5.0
+    t = np.linspace(0, 1, 10_001)
+    light = (
+        np.exp(t * on_mean + t**2 * spread / 2) - 1 - t * on_mean - t**2 * (on_mean**2 + spread) / 2
+    )
+    along = (
+        -100.0 * t + 100.0 * t**2 / 2 + 5.0 * light
+    )  # at 0 the Newton model, and light rows grow
+    found = steps._length_for_light_rows(lane, on_mean, spread)
+    assert found == pytest.approx(t[np.argmin(along)], abs=steps.LENGTH_ACCURACY)
 
 
 def test_only_the_heaviest_of_many_rows_are_taken():
