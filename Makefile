@@ -71,6 +71,7 @@ bench: $(VENV)/.test $(PEERS)/.installed ## time the solver against its peers (t
 	$(BIN)/python benchmarks/bank.py naics --hiclass 10 --peers $(PEERS)/bin/python --out runs/bench
 	$(BIN)/python benchmarks/bank.py dmoz-small --peers $(PEERS)/bin/python --out runs/bench
 	$(BIN)/python benchmarks/whole_fit.py --peers $(PEERS)/bin/python
+	$(BIN)/python benchmarks/compiling.py
 	$(BIN)/python benchmarks/scaling.py --out runs/bench
 	$(BIN)/python benchmarks/embeddings.py --out runs/bench
 

@@ -296,6 +296,11 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
         """Return X as numbers, dense or CSR."""
         if self.encoder_ is not None:
             X = self.encoder_.fit_transform(X) if fit else self.encoder_.transform(X)
+        elif _are_texts(X):
+            raise DataError(
+                "X holds texts, but this classifier takes numbers; have it encode them with "
+                "TaxonomyClassifier(..., encoder='words')"
+            )
         if not fit and self._is_plain(X):
             return X
         return validate_data(
@@ -524,3 +529,9 @@ def _one_row(x: Any) -> Any:
         is_text = len(x) > 0 and isinstance(x[0], str)
         return x if is_text else np.asarray(x)[None, :]
     return x
+
+
+def _are_texts(X: Any) -> bool:
+    """Tell whether X is a list or a column of texts, by the first of them."""
+    is_column = isinstance(X, (list, tuple)) or len(getattr(X, "shape", ())) == 1
+    return is_column and isinstance(next(iter(X), None), str)

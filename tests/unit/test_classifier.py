@@ -50,6 +50,16 @@ def test_rows_find_their_leaves(pets):
     assert fitted(X, y).score(X, y) == 1.0
 
 
+@pytest.mark.parametrize("column", [list, np.array, pd.Series, pl.Series])
+def test_texts_without_an_encoder_are_refused_with_the_remedy(pets, column):
+    X, y = pets
+    texts = column([f"a {label}" for label in y])
+    with pytest.raises(DataError, match="encoder='words'"):
+        fitted(texts, y)
+    with pytest.raises(DataError, match="encoder='words'"):
+        fitted(X, y).predict(texts)
+
+
 def test_paths_make_the_taxonomy_when_none_is_given(pets):
     X, y = pets
     paths = [ANIMALS.path_of(label) for label in y]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import numba
+import math
+
 import numpy as np
+
+from taxofit.compiling import compiled
 
 __all__ = ["count_kept", "place_column", "take_kept"]
 
-_compiled = numba.njit(cache=True, nogil=True)
 
-
-@_compiled
+@compiled
 def count_kept(weights, share, cutoff, n_kept):
     """Set each row's cutoff, ``share`` of its root mean square, and how many weights exceed it.
 
@@ -21,14 +22,14 @@ def count_kept(weights, share, cutoff, n_kept):
         square = 0.0
         for j in range(n_features):
             square += np.float64(weights[k, j]) * weights[k, j]
-        cutoff[k] = share * np.sqrt(square / max(1, n_features))
+        cutoff[k] = share * math.sqrt(square / max(1, n_features))
         n = 0
         for j in range(n_features):
             n += abs(weights[k, j]) > cutoff[k]
         n_kept[k] = n
 
 
-@_compiled
+@compiled
 def take_kept(weights, cutoff, indices, values):
     """Write the weights above each row's cutoff, and where they stand, one row after the other."""
     width, n_features = weights.shape
@@ -40,7 +41,7 @@ def take_kept(weights, cutoff, indices, values):
                 place += 1
 
 
-@_compiled
+@compiled
 def place_column(column, features, weights, places, indices, data):
     """Append one column's weights to the rows of their features, whose next place moves on."""
     for k in range(features.size):

@@ -82,6 +82,8 @@ class LaneBlock:
         self.heavy = HeavyRows.empty(m)
         self.lanes = np.zeros(LANES, dtype=state.LANE)
         self.masks = np.zeros((state.N_MASKS, LANES), dtype=np.float32)
+        self.coefficients = np.zeros((state.N_COEFFICIENTS, LANES), dtype=np.float32)
+        self.totals = np.zeros((state.N_TOTALS, LANES))
         self.weights = np.zeros((width, features.n_features), dtype=np.float32)
         self.objective = np.zeros(width)
         self.converged = np.zeros(width, dtype=bool)
@@ -110,6 +112,8 @@ class LaneBlock:
                 self.heavy,
                 self.bases,
                 self.masks,
+                self.coefficients,
+                self.totals,
                 self.problems.max_iter,
                 stop.raised,
             )
@@ -142,9 +146,7 @@ class LaneBlock:
         transfer.load_labels(self.row_lanes, problems.row_class, problems.tables, fresh, problem)
         self.masks[:] = 0
         self.masks[state.FRESH, fresh] = 1
-        unused = np.zeros((state.N_COEFFICIENTS, LANES), dtype=np.float32)
-        totals = np.zeros((state.N_TOTALS, LANES))
-        loops.begin_directions(self.vectors, self.bases, self.masks, unused, totals)
+        loops.begin_directions(self.vectors, self.bases, self.masks, self.coefficients, self.totals)
         if problems.starts is not None:
             transfer.load_starts(self.vectors, self.bases, problems.starts, fresh, problem, base)
         known = fresh[lanes["mode"][fresh] == state.AT_BASE]

@@ -15,6 +15,7 @@ may be a thousandth of it. The work is that of the heaviest rows; the mean row's
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numba
@@ -23,6 +24,7 @@ import numpy as np
 from taxofit.bank.lane_state import STARTING
 from taxofit.bank.rank_loops import value_of_rank
 from taxofit.bank.simd import LANES, any_true, load, store
+from taxofit.compiling import part
 
 __all__ = ["HeavyRows", "correct_direction", "find_heavy_rows", "solve_heavy", "start_heavy"]
 
@@ -31,10 +33,6 @@ LEAST = 0.05  # curvature; rows have a norm of about 1, and the regulariser a cu
 CANDIDATES = 4 * MOST
 # The next Newton step looks at rows from this share of the lightest that was taken in this one.
 FORESIGHT = 0.5
-
-_compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
-# Sums over heavy rows may run in any order: it is the same order every time.
-_summing = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 
 
 class HeavyRows(NamedTuple):
@@ -49,6 +47,8 @@ class HeavyRows(NamedTuple):
     answer: np.ndarray  # float64 (16, MOST + 1): of the small system
     dense: np.ndarray  # float64 (m,): zeros, to spread a row out
     ranked: np.ndarray  # float32 (CANDIDATES,): to rank curvatures in
+    wanted: np.ndarray  # float32 (1, 16): 1 in lanes that want new rows
+    excess: np.ndarray  # float32 (1, 16): of a row's curvature over the threshold
 
     @classmethod
     def empty(cls, n_features: int) -> HeavyRows:
@@ -62,17 +62,20 @@ class HeavyRows(NamedTuple):
             np.zeros((LANES, MOST + 1)),
             np.zeros(n_features),
             np.zeros(CANDIDATES, dtype=np.float32),
+            np.zeros((1, LANES), dtype=np.float32),
+            np.zeros((1, LANES), dtype=np.float32),
         )
 
 
-@_compiled
+@part
 def find_heavy_rows(heavy, curvature, lanes, masks):
     """Take the rows of greatest curvature in lanes that start a Newton system from the first base.
 
     curvature : float32 (n, 16).
     """
-    wanted = _forget_rows(heavy, lanes, masks)
-    mask, excess = load(wanted, 0), np.zeros((1, LANES), dtype=np.float32)
+    _forget_rows(heavy, lanes, masks)
+    wanted, excess = heavy.wanted, heavy.excess
+    mask = load(wanted, 0)
     if not any_true(mask):
         return
     for i in range(curvature.shape[0]):
@@ -88,20 +91,19 @@ def find_heavy_rows(heavy, curvature, lanes, masks):
             heavy.threshold[0, k] = max(FORESIGHT * heavy.threshold[0, k], LEAST)
 
 
-@_compiled
+@part
 def _forget_rows(heavy, lanes, masks):
-    """Drop the rows of lanes that start; return which of them want new ones, float32 (1, 16)."""
-    wanted = np.zeros((1, LANES), dtype=np.float32)
+    """Drop the rows of lanes that start, and note which of them want new ones."""
     for k in range(LANES):
+        heavy.wanted[0, k] = 0
         if masks[STARTING, k] > 0:
             heavy.n_rows[k] = 0
-            wanted[0, k] = lanes[k].base == 0
+            heavy.wanted[0, k] = lanes[k].base == 0
             if lanes[k].n_newton == 0:
                 heavy.threshold[0, k] = LEAST
-    return wanted
 
 
-@_compiled
+@part
 def _add_candidate(heavy, k, row, curvature):
     heavy.rows[k, heavy.n_rows[k]] = row
     heavy.curvature[k, heavy.n_rows[k]] = curvature
@@ -110,7 +112,7 @@ def _add_candidate(heavy, k, row, curvature):
         _keep_heaviest(heavy, k)
 
 
-@_compiled
+@part
 def _keep_heaviest(heavy, k):
     """Leave the heaviest candidates of a lane, and raise its threshold to the lightest of them."""
     n = heavy.n_rows[k]
@@ -135,7 +137,7 @@ def _scale(bases, mass, j):
     return 1.0 / (1.0 + mass * bases.spread[j])
 
 
-@_summing
+@part
 def start_heavy(heavy, rows, bases, mass, mean_square, k):
     """Factorise the small system of lane k.
 
@@ -164,7 +166,7 @@ def start_heavy(heavy, rows, bases, mass, mean_square, k):
     U[n, n] = mean_square + 1.0 / mass
     n += 1
     for a in range(n):
-        inverse = 1.0 / np.sqrt(U[a, a])
+        inverse = 1.0 / math.sqrt(U[a, a])
         for b in range(a + 1, n):
             U[a, b] *= inverse
         U[a, a] = inverse
@@ -173,7 +175,7 @@ def start_heavy(heavy, rows, bases, mass, mean_square, k):
                 U[b, c] -= U[a, b] * U[a, c]
 
 
-@_summing
+@part
 def solve_heavy(heavy, rows, bases, mass, on_mean, residual, k):
     """Solve the small system of lane k for S M r; return by how much r·M r has to come down.
 
@@ -205,7 +207,7 @@ def solve_heavy(heavy, rows, bases, mass, on_mean, residual, k):
     return energy
 
 
-@_compiled
+@part
 def correct_direction(heavy, rows, bases, mass, direction, k):
     """Take M Sᵀ y of heavy rows from the direction of lane k; return how that changes v·v."""
     y = heavy.answer[k]
@@ -221,7 +223,7 @@ def correct_direction(heavy, rows, bases, mass, direction, k):
     return change + _lower(direction, last, k, total)
 
 
-@_compiled
+@part
 def _lower(direction, j, k, difference):
     """Take a difference from one weight; return how its square changes."""
     old = direction[j, k]

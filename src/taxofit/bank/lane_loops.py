@@ -51,8 +51,10 @@ from taxofit.bank.lane_state import (
     TRYING,
 )
 from taxofit.bank.simd import (
+    LANES,
     accumulate,
     any_true,
+    clear,
     fma,
     from_bits,
     load,
@@ -61,6 +63,7 @@ from taxofit.bank.simd import (
     splat,
     store,
 )
+from taxofit.compiling import compiled
 
 __all__ = [
     "begin_directions",
@@ -77,7 +80,6 @@ STRETCH = 128  # rows of a float32 sum
 LIGHT = 0.03
 
 _f32 = np.float32
-_compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
 @numba.njit(inline="always")
@@ -113,7 +115,13 @@ def _scatter_with_squares(rows, i, a, b, out):
         store(out, j, fma(x, fma(x, b, a), load(out, j)))
 
 
-@_compiled
+@numba.njit(inline="always")
+def _add_total(out, j, totals, row):
+    for k in range(LANES):
+        out[j, k] += totals[row, k]
+
+
+@compiled
 def curvature_pass(rows, curvature, vectors, masks, totals):
     """Add Xᵀ D X v to ``product`` in curving lanes, the diagonal of Xᵀ D X in diagonal ones.
 
@@ -128,8 +136,8 @@ def curvature_pass(rows, curvature, vectors, masks, totals):
     curving, diagonal = load(masks, CURVING), load(masks, DIAGONAL)
     any_diagonal = any_true(diagonal)
     zero = splat(_f32(0))
-    totals[ENERGY] = 0
-    totals[ON_CONSTANT] = 0
+    clear(totals, ENERGY)
+    clear(totals, ON_CONSTANT)
     for first in range(0, n, STRETCH):
         energy = zero
         on_constant = zero
@@ -148,10 +156,10 @@ def curvature_pass(rows, curvature, vectors, masks, totals):
             on_constant = on_constant + a
         accumulate(totals, ENERGY, energy)
         accumulate(totals, ON_CONSTANT, on_constant * constant)
-    out[last] += totals[ON_CONSTANT]
+    _add_total(out, last, totals, ON_CONSTANT)
 
 
-@_compiled
+@compiled
 def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
     """Evaluate lanes at w₀ + v: errors, curvature, loss, and the gradient difference.
 
@@ -172,10 +180,10 @@ def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
     cautious = load(masks, CAUTIOUS)
     any_cautious = any_true(cautious * evaluating)
     zero, one = splat(_f32(0)), splat(_f32(1))
-    totals[ENERGY] = 0
-    totals[ON_CONSTANT] = 0
-    totals[LOSS] = 0
-    totals[LIGHT_MASS] = 0
+    clear(totals, ENERGY)
+    clear(totals, ON_CONSTANT)
+    clear(totals, LOSS)
+    clear(totals, LIGHT_MASS)
     limit = splat(_f32(LIGHT))
     for first in range(0, n, STRETCH):
         energy = zero
@@ -212,10 +220,10 @@ def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
         accumulate(totals, LOSS, loss)
         accumulate(totals, LIGHT_MASS, mass)
         accumulate(totals, ON_CONSTANT, on_constant * constant)
-    out[last] += totals[ON_CONSTANT]
+    _add_total(out, last, totals, ON_CONSTANT)
 
 
-@_compiled
+@compiled
 def conjugate_step(vectors, bases, masks, coefficients, totals):
     """Take one step of conjugate gradients in curving lanes, and clear ``product``.
 
@@ -229,12 +237,12 @@ def conjugate_step(vectors, bases, masks, coefficients, totals):
     alpha, diagonal = load(coefficients, ALPHA), load(masks, DIAGONAL)
     zero, one = splat(_f32(0)), splat(_f32(1))
     any_diagonal = any_true(diagonal)
-    totals[RESIDUAL] = 0
-    totals[SCALED_RESIDUAL] = 0
-    totals[STEP] = 0
-    totals[ON_MEAN] = 0
-    totals[STEP_ON_MEAN] = 0
-    totals[STEP_SPREAD] = 0
+    clear(totals, RESIDUAL)
+    clear(totals, SCALED_RESIDUAL)
+    clear(totals, STEP)
+    clear(totals, ON_MEAN)
+    clear(totals, STEP_ON_MEAN)
+    clear(totals, STEP_SPREAD)
     for first in range(0, m, STRETCH):
         rr, rmr, ss, on_mean = zero, zero, zero, zero
         step_on_mean, step_spread = zero, zero
@@ -265,7 +273,7 @@ def conjugate_step(vectors, bases, masks, coefficients, totals):
         accumulate(totals, STEP_SPREAD, step_spread)
 
 
-@_compiled
+@compiled
 def collect_gradients(vectors, bases, masks, coefficients, totals):
     """Set the residual of evaluated lanes to minus their gradient g = g₀ + v + product.
 
@@ -277,10 +285,10 @@ def collect_gradients(vectors, bases, masks, coefficients, totals):
     evaluated, second = load(masks, EVALUATED), load(masks, FROM_SECOND_BASE)
     rescaled, mass = load(masks, RESCALED), load(coefficients, MASS)
     zero, one = splat(_f32(0)), splat(_f32(1))
-    totals[GRADIENT] = 0
-    totals[SLOPE] = 0
-    totals[NORM] = 0
-    totals[MEAN_SQUARE] = 0
+    clear(totals, GRADIENT)
+    clear(totals, SLOPE)
+    clear(totals, NORM)
+    clear(totals, MEAN_SQUARE)
     for first in range(0, m, STRETCH):
         gg, gs, ww, mean_square = zero, zero, zero, zero
         for j in range(first, min(m, first + STRETCH)):
@@ -303,7 +311,7 @@ def collect_gradients(vectors, bases, masks, coefficients, totals):
         accumulate(totals, MEAN_SQUARE, mean_square)
 
 
-@_compiled
+@compiled
 def next_directions(vectors, bases, masks, coefficients, totals):
     """Set v = M (r + share · μ) + β v in conjugating lanes, μ the mean row; totals get v·v."""
     V, R, M = vectors.direction, vectors.residual, vectors.scale
@@ -311,7 +319,7 @@ def next_directions(vectors, bases, masks, coefficients, totals):
     conjugating, beta = load(masks, CONJUGATING), load(coefficients, BETA)
     share = load(coefficients, MEAN_SHARE)
     zero = splat(_f32(0))
-    totals[DIRECTION] = 0
+    clear(totals, DIRECTION)
     for first in range(0, m, STRETCH):
         vv = zero
         for j in range(first, min(m, first + STRETCH)):
@@ -323,7 +331,7 @@ def next_directions(vectors, bases, masks, coefficients, totals):
         accumulate(totals, DIRECTION, vv)
 
 
-@_compiled
+@compiled
 def begin_directions(vectors, bases, masks, coefficients, totals):
     """As :func:`next_directions`, and also begin what is not a step of conjugate gradients.
 
@@ -339,7 +347,7 @@ def begin_directions(vectors, bases, masks, coefficients, totals):
     starting, accepting = load(masks, STARTING), load(masks, ACCEPTING)
     trying, length = load(masks, TRYING), load(coefficients, LENGTH)
     fresh, zero = load(masks, FRESH), splat(_f32(0))
-    totals[DIRECTION] = 0
+    clear(totals, DIRECTION)
     for first in range(0, m, STRETCH):
         vv = zero
         for j in range(first, min(m, first + STRETCH)):

@@ -8,14 +8,14 @@ passes that serve all of them, and comes back when a lane has finished and wants
 
 from __future__ import annotations
 
-import numba
-import numpy as np
+import math
 
 from taxofit.bank import lane_heavy_rows as heavy_rows
 from taxofit.bank import lane_loops as loops
 from taxofit.bank import lane_state as state
 from taxofit.bank.lane_state import AT_BASE, FINISHED, TO_CURVE, TO_DIAGONAL, TO_EVALUATE
 from taxofit.bank.simd import LANES, any_true, load
+from taxofit.compiling import compiled, part
 
 __all__ = ["run_lanes"]
 
@@ -45,11 +45,11 @@ RELATIVE_DECREASE = 1e-13
 # Below this share a step that has to be shortened is shortened by rounding.
 ROUNDED_DECREASE = 1e-8
 
-_compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
-
-@_compiled
-def run_lanes(lanes, rows, row_lanes, vectors, heavy, bases, masks, max_iter, stop):
+@compiled
+def run_lanes(
+    lanes, rows, row_lanes, vectors, heavy, bases, masks, coefficients, totals, max_iter, stop
+):
     """Make passes until a lane has finished or all are idle, or until told to stop.
 
     Parameters
@@ -61,13 +61,13 @@ def run_lanes(lanes, rows, row_lanes, vectors, heavy, bases, masks, max_iter, st
     heavy : HeavyRows
     bases : Bases
     masks : ndarray of float32, shape (N_MASKS, 16)
+    coefficients : ndarray of float32, shape (N_COEFFICIENTS, 16)
+    totals : ndarray of float64, shape (N_TOTALS, 16)
     max_iter : int
         Newton steps after which a lane finishes unconverged.
     stop : ndarray of int64, shape (1,)
         Another thread sets it to have this one leave off.
     """
-    coefficients = np.zeros((state.N_COEFFICIENTS, LANES), dtype=np.float32)
-    totals = np.zeros((state.N_TOTALS, LANES))
     while True:
         _schedule(lanes, masks)
         if any_true(load(masks, state.EVALUATING)):
@@ -95,7 +95,7 @@ def run_lanes(lanes, rows, row_lanes, vectors, heavy, bases, masks, max_iter, st
             break
 
 
-@_compiled
+@part
 def _find_step_lengths(lanes, masks, coefficients, totals):
     """Set how far each curving lane goes along its direction."""
     for k in range(LANES):
@@ -107,7 +107,7 @@ def _find_step_lengths(lanes, masks, coefficients, totals):
         coefficients[state.ALPHA, k] = alpha
 
 
-@_compiled
+@part
 def _note_directions(lanes, masks, totals):
     """Note what the new directions are; return whether any lane has finished."""
     any_finished = False
@@ -120,7 +120,7 @@ def _note_directions(lanes, masks, totals):
     return any_finished
 
 
-@_compiled
+@part
 def _note_masses(lanes, masks, coefficients, totals):
     """Note how much light rows weigh where lanes have been evaluated; their scale follows it."""
     for k in range(LANES):
@@ -131,16 +131,16 @@ def _note_masses(lanes, masks, coefficients, totals):
         coefficients[state.MASS, k] = lane.mass
 
 
-@_compiled
+@part
 def _lower_residuals(lanes, heavy, rows, bases, vectors, masks, coefficients, totals):
     """Take what heavy rows explain of the scaled residual, in lanes that took a step."""
-    coefficients[state.MEAN_SHARE] = 0
     for k in range(LANES):
+        coefficients[state.MEAN_SHARE, k] = 0
         if masks[state.CURVING, k] > 0 and lanes[k].base == 0:
             _solve_heavy(lanes[k], heavy, rows, bases, vectors, coefficients, totals, k)
 
 
-@_compiled
+@part
 def _solve_heavy(lane, heavy, rows, bases, vectors, coefficients, totals, k):
     """Take what heavy rows and the mean row explain of r·M r; note the mean row's part."""
     on_mean = totals[state.ON_MEAN, k]
@@ -149,7 +149,7 @@ def _solve_heavy(lane, heavy, rows, bases, vectors, coefficients, totals, k):
     coefficients[state.MEAN_SHARE, k] = -heavy.answer[k, heavy.n_rows[k]]
 
 
-@_compiled
+@part
 def _start_heavy(lanes, heavy, rows, bases, vectors, masks, coefficients, totals):
     """Set up the preconditioner of lanes that start conjugate gradients."""
     for k in range(LANES):
@@ -159,7 +159,7 @@ def _start_heavy(lanes, heavy, rows, bases, vectors, masks, coefficients, totals
             _solve_heavy(lanes[k], heavy, rows, bases, vectors, coefficients, totals, k)
 
 
-@_compiled
+@part
 def _correct_directions(lanes, heavy, rows, bases, vectors, masks, totals):
     """Take the part of heavy rows from new directions."""
     for k in range(LANES):
@@ -170,7 +170,7 @@ def _correct_directions(lanes, heavy, rows, bases, vectors, masks, totals):
             totals[state.DIRECTION, k] += change
 
 
-@_compiled
+@part
 def _schedule(lanes, masks):
     """Say which lanes the next pass serves."""
     n_waiting, n_others = 0, 0
@@ -191,16 +191,17 @@ def _schedule(lanes, masks):
             lane.n_passes += masks[mask, k] > 0
 
 
-@_compiled
+@part
 def _decide(lanes, masks, coefficients, totals, max_iter):
     """Take every lane that was served to its next mode; return whether any begins something."""
-    masks[state.CONJUGATING : state.FRESH + 1] = 0
     any_begin = False
     for k in range(LANES):
+        for mask in range(state.CONJUGATING, state.FRESH + 1):
+            masks[mask, k] = 0
         lane = lanes[k]
         if masks[state.CURVING, k] > 0:
             lane.n_conjugate += 1
-            lane.residual = np.sqrt(totals[state.RESIDUAL, k])
+            lane.residual = math.sqrt(totals[state.RESIDUAL, k])
             if _is_solved(lane, totals[state.SCALED_RESIDUAL, k]):
                 _try_step(lane, totals, k)
                 masks[state.TRYING, k] = 1
@@ -214,7 +215,7 @@ def _decide(lanes, masks, coefficients, totals, max_iter):
             slope = totals[state.SLOPE, k]
             if _is_acceptable(lane, objective, slope):
                 masks[state.ACCEPTING, k] = 1
-                gradient = np.sqrt(totals[state.GRADIENT, k])
+                gradient = math.sqrt(totals[state.GRADIENT, k])
                 _accept(lane, objective, gradient, _decrement(lane, totals, k), max_iter)
                 masks[state.STARTING, k] = lane.mode == TO_CURVE
             else:
@@ -230,7 +231,7 @@ def _decide(lanes, masks, coefficients, totals, max_iter):
     return any_begin
 
 
-@_compiled
+@part
 def _decrement(lane, totals, k):
     """Return about what a Newton step gains: ½ g·H⁻¹ g without the heavy rows."""
     scaled = totals[state.SCALED_RESIDUAL, k]
@@ -239,7 +240,7 @@ def _decrement(lane, totals, k):
     return 0.5 * scaled
 
 
-@_compiled
+@part
 def _is_solved(lane, energy):
     """Return whether conjugate gradients have done enough for this Newton step.
 
@@ -255,14 +256,14 @@ def _is_solved(lane, energy):
     )
 
 
-@_compiled
+@part
 def _try_step(lane, totals, k):
     """Ask for an evaluation at the end of the step, or before where it is too long to trust.
 
     An objective is above 0: no step can gain more than all of it. From the all-negative solution,
     where light rows weigh the least, half of the first steps would go too far.
     """
-    lane.norm = np.sqrt(totals[state.STEP, k])
+    lane.norm = math.sqrt(totals[state.STEP, k])
     lane.length = min(1.0, lane.radius / lane.norm) if lane.norm > 0 else 1.0
     if lane.gain > lane.objective:
         lane.length = min(lane.length, lane.objective / lane.gain)
@@ -274,7 +275,7 @@ def _try_step(lane, totals, k):
     lane.mode = TO_EVALUATE
 
 
-@_compiled
+@part
 def _length_for_light_rows(lane, on_mean, spread):
     """Return how far to go, at most 1, until light rows outweigh what is still to be gained.
 
@@ -285,7 +286,7 @@ def _length_for_light_rows(lane, on_mean, spread):
     low, high, length = 0.0, 1.0, 1.0
     while high - low > LENGTH_ACCURACY:
         growth = min(length * on_mean + 0.5 * length * length * spread, MAX_GROWTH)
-        light = lane.mass * ((on_mean + length * spread) * np.exp(growth) - on_mean)
+        light = lane.mass * ((on_mean + length * spread) * math.exp(growth) - on_mean)
         if length * rest + light <= lane.gain:
             low = length
         else:
@@ -294,7 +295,7 @@ def _length_for_light_rows(lane, on_mean, spread):
     return max(low, LENGTH_ACCURACY)
 
 
-@_compiled
+@part
 def _is_acceptable(lane, objective, slope):
     """Return whether the point tried is better than the one it was tried from.
 
@@ -307,7 +308,7 @@ def _is_acceptable(lane, objective, slope):
     return not_higher and slope <= ALLOWED_SLOPE * lane.gain
 
 
-@_compiled
+@part
 def _shorten(lane, slope):
     """Try again where the slope would be 0 if the curvature grew exponentially; at last, stay.
 
@@ -321,20 +322,20 @@ def _shorten(lane, slope):
     else:
         exponent = _exponent((1 + slope / lane.gain) / lane.length)  # κ times the length
         longest = 0.9 if lane.n_trials == 1 else 0.5
-        lane.length *= min(max(np.log1p(exponent / lane.length) / exponent, 0.1), longest)
+        lane.length *= min(max(math.log1p(exponent / lane.length) / exponent, 0.1), longest)
 
 
-@_compiled
+@part
 def _exponent(ratio):
     """Return about x > 0 with (exp(x) - 1) / x = ratio, by Newton's method from above."""
-    x = np.log1p(2 * max(ratio - 1, 1e-3))
+    x = math.log1p(2 * max(ratio - 1, 1e-3))
     for _ in range(8):
-        e = np.exp(x)
+        e = math.exp(x)
         x = min(max(x - (e - 1 - ratio * x) / (e - ratio), 1e-3), MAX_GROWTH)
     return x
 
 
-@_compiled
+@part
 def _accept(lane, objective, gradient, decrement, max_iter):
     """Move to the point evaluated; finish there or set out for the next."""
     if lane.length == 1.0 and lane.n_newton >= 0:

@@ -5,10 +5,12 @@ A lane is one number in sixteen of every cache line: a sweep reads and writes fa
 
 from __future__ import annotations
 
-import numba
+import math
+
 import numpy as np
 
 from taxofit.bank.lane_margins import TINY
+from taxofit.compiling import compiled, part
 
 __all__ = [
     "begin_at_base",
@@ -22,10 +24,8 @@ __all__ = [
 ROOT_ACCURACY = 1e-9
 MAX_ROOT_STEPS = 100
 
-_compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
-
-@_compiled
+@compiled
 def load_labels(row_lanes, row_class, tables, which, problem):
     """Set the labels of the lanes ``which`` to those of their problems.
 
@@ -40,7 +40,7 @@ def load_labels(row_lanes, row_class, tables, which, problem):
                 row_lanes.positive[i] &= ~bit
 
 
-@_compiled
+@compiled
 def begin_at_base(row_lanes, rows, bases, product, lanes, which):
     """Evaluate the lanes ``which`` at their base, where only positive rows are not known yet.
 
@@ -66,7 +66,7 @@ def begin_at_base(row_lanes, rows, bases, product, lanes, which):
                 product[last, k] += change * rows.constant[0]
 
 
-@_compiled
+@part
 def _row_at(u, t, c, s2):
     """Return loss, error and the curvature that a long step meets, of a row with x·w = u.
 
@@ -76,23 +76,23 @@ def _row_at(u, t, c, s2):
     goal = u + k * t
     z = 0.0 if k > 0 else goal
     for _ in range(MAX_ROOT_STEPS):
-        e = np.exp(-abs(z))
+        e = math.exp(-abs(z))
         sigma = (1.0 if z >= 0 else e) / (1 + e)
         step = (z + k * sigma - goal) / (1 + k * e / (1 + e) ** 2)
         z -= step
         if abs(step) < ROOT_ACCURACY * (1 + abs(z)):
             break
-    e = np.exp(-abs(z))
+    e = math.exp(-abs(z))
     sigma = (1.0 if z >= 0 else e) / (1 + e)
     error = c * (sigma - t)
-    loss = c * (np.log1p(e) + max(z, 0.0) - t * z) + 0.5 * s2 * error**2
+    loss = c * (math.log1p(e) + max(z, 0.0) - t * z) + 0.5 * s2 * error**2
     bend = c * e / (1 + e) ** 2
     if (z > 0) != (t > 0.5):  # on the wrong side
         bend = max(bend, c * abs(sigma - 0.5) / (abs(z) + TINY))
     return loss, error, bend / (1 + bend * s2)
 
 
-@_compiled
+@compiled
 def load_starts(vectors, bases, starts, which, problem, base):
     """Set the direction of the lanes ``which`` so that they begin at starts, float32 (width, m)."""
     for j in range(starts.shape[1]):
@@ -100,7 +100,7 @@ def load_starts(vectors, bases, starts, which, problem, base):
             vectors.direction[j, k] = starts[problem[k], j] - bases.weights[base[k], j]
 
 
-@_compiled
+@compiled
 def take_shared(vectors, bases, which, problem, base, columns, weights):
     """Write w₀ + δ of the lanes ``which`` to weights, float32 (width, n_features).
 
@@ -116,7 +116,7 @@ def take_shared(vectors, bases, which, problem, base, columns, weights):
                 found[columns[j]] = start[j] + vectors.point[j, k]
 
 
-@_compiled
+@compiled
 def take_private(error, private, which, problem, weights):
     """Write the weights of private features, -c (σ(z) - t) p, of the lanes ``which``.
 
@@ -129,7 +129,7 @@ def take_private(error, private, which, problem, weights):
                 found[private.columns[q]] = -private.values[q] * error[i, k]
 
 
-@_compiled
+@compiled
 def gradient_norms_at_zero(indptr, indices, data, weight, row_class, tables):
     """Return ½ ‖Xᵀ (weight y)‖ for every row of tables: the gradient at 0 for C = 1.
 
@@ -154,11 +154,11 @@ def gradient_norms_at_zero(indptr, indices, data, weight, row_class, tables):
                     j = indices[q]
                     square += 4 * positive[j] * (positive[j] - total[j])
                     positive[j] = 0
-        norms[b] = 0.5 * np.sqrt(max(square, 0.0))
+        norms[b] = 0.5 * math.sqrt(max(square, 0.0))
     return norms
 
 
-@_compiled
+@part
 def _column_sums(indptr, indices, data, weight):
     """Return Xᵀ weight, up to the last column that has entries."""
     n_features = 0

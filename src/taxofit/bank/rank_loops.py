@@ -5,12 +5,12 @@ NumPy's own would do, but takes three seconds to compile.
 
 from __future__ import annotations
 
-import numba
+from taxofit.compiling import compiled
 
 __all__ = ["value_of_rank"]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def value_of_rank(values, n_values, rank):
     """Return the value of this rank of the first n, 0 being the smallest; they change places.
 

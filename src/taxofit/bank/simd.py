@@ -24,6 +24,7 @@ __all__ = [
     "absolute",
     "accumulate",
     "any_true",
+    "clear",
     "clip",
     "exp_of_negative",
     "fma",
@@ -117,6 +118,18 @@ def accumulate(typing, totals, row, lanes):
         return context.get_dummy_value()
 
     return types.none(totals, types.intp, lanes), generate
+
+
+@intrinsic
+def clear(typing, totals, row):
+    """Set row ``row`` of a float64 array of shape (n, 16) to 0."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = _row_pointer(context, builder, signature.args[0], *arguments, _F64)
+        builder.store(ir.Constant(_F64, [0.0] * LANES), pointer, align=8)
+        return context.get_dummy_value()
+
+    return types.none(totals, types.intp), generate
 
 
 @intrinsic

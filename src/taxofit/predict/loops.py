@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
+
+from taxofit.compiling import compiled, part
 
 __all__ = [
     "beam_packed",
@@ -27,10 +28,8 @@ __all__ = [
 
 COARSE = 256.0  # steps of a coarse digit; see packed_weights
 
-_compiled = numba.njit(cache=True, nogil=True)
 
-
-@_compiled
+@part
 def _log_sigmoid(score):
     """Return log σ(score) without overflow."""
     if score >= 0:
@@ -38,7 +37,7 @@ def _log_sigmoid(score):
     return score - math.log1p(math.exp(score))
 
 
-@_compiled
+@part
 def _enter(nodes, totals, n_listed, node, total):
     """Put a node into a list of the best, highest first; return how many there are now."""
     place = n_listed
@@ -58,7 +57,7 @@ def _enter(nodes, totals, n_listed, node, total):
 # ---------------------------------------------------------------------- scores in a matrix
 
 
-@_compiled
+@compiled
 def walk_scores(scores, first_child, column, reached):
     """Follow the highest score from the root; of equal ones the first child wins."""
     for i in range(scores.shape[0]):
@@ -74,7 +73,7 @@ def walk_scores(scores, first_child, column, reached):
         reached[i] = node
 
 
-@_compiled
+@compiled
 def log_sigmoids(scores, logs):
     """Fill ``logs`` with log σ of every score."""
     for i in range(scores.shape[0]):
@@ -82,7 +81,7 @@ def log_sigmoids(scores, logs):
             logs[i, k] = _log_sigmoid(scores[i, k])
 
 
-@_compiled
+@compiled
 def path_scores(logs, parent, column, gamma, totals):
     """Fill ``totals``, shape (n_rows, n_nodes), with the path score of every node."""
     for i in range(logs.shape[0]):
@@ -94,7 +93,7 @@ def path_scores(logs, parent, column, gamma, totals):
             totals[i, node] = total
 
 
-@_compiled
+@compiled
 def beam_scores(logs, first_child, column, gamma, width, reached, totals):
     """Fill in the leaves of highest path score, best first, with log σ from a matrix.
 
@@ -103,8 +102,8 @@ def beam_scores(logs, first_child, column, gamma, width, reached, totals):
     nodes, next_nodes = np.empty(width, np.int32), np.empty(width, np.int32)
     sums, next_sums = np.empty(width), np.empty(width)
     for i in range(logs.shape[0]):
-        reached[i, :] = -1
-        totals[i, :] = -np.inf
+        for k in range(reached.shape[1]):
+            reached[i, k], totals[i, k] = -1, -np.inf
         n_found = 0
         nodes[0], sums[0], n_open = 0, 0.0, 1
         while n_open > 0:
@@ -124,7 +123,7 @@ def beam_scores(logs, first_child, column, gamma, width, reached, totals):
 # ---------------------------------------------------------------------- packed weights
 
 
-@_compiled
+@part
 def _find(code, first, stop, wanted):
     """Return where a code stands among ascending ones, or where it would."""
     while first < stop:
@@ -136,7 +135,7 @@ def _find(code, first, stop, wanted):
     return first
 
 
-@_compiled
+@part
 def _along_trend(rows, i, trend):
     """Return how far row i goes along the trend."""
     indptr, indices, data = rows
@@ -146,7 +145,7 @@ def _along_trend(rows, i, trend):
     return total
 
 
-@_compiled
+@part
 def _score_children(rows, i, along, tables, node, own_score, scores):
     """Fill ``scores`` with those of a node's children for row i; return how many there are."""
     indptr, indices, data = rows
@@ -161,7 +160,8 @@ def _score_children(rows, i, along, tables, node, own_score, scores):
     own_code = first_code[node]
     n_codes = first_code[node + 1] - own_code
     n_unsigned = np.uint64(n_codes)
-    scores[:n_codes] = 0.0
+    for c in range(n_codes):
+        scores[c] = 0.0
     for k in range(indptr[i], indptr[i + 1]):
         feature = indices[k]
         stop = np.int64(start[feature + 1])
@@ -181,7 +181,7 @@ def _score_children(rows, i, along, tables, node, own_score, scores):
     return n_children
 
 
-@_compiled
+@part
 def _most_children(first_child):
     most = 0
     for node in range(first_child.size - 1):
@@ -189,7 +189,7 @@ def _most_children(first_child):
     return most
 
 
-@_compiled
+@compiled
 def walk_packed(rows, tables, gamma, reached, totals):
     """Follow the highest score from the root; fill in the leaf and its path score."""
     trend, first_child = tables[3], tables[7]
@@ -210,7 +210,7 @@ def walk_packed(rows, tables, gamma, reached, totals):
         totals[i] = total
 
 
-@_compiled
+@compiled
 def beam_packed(rows, tables, gamma, width, reached, totals):
     """Fill in the leaves of highest path score, best first, as :func:`beam_scores` does."""
     trend, first_child = tables[3], tables[7]
@@ -220,8 +220,8 @@ def beam_packed(rows, tables, gamma, width, reached, totals):
     nodes, next_nodes = np.empty(width, np.int32), np.empty(width, np.int32)
     sums, next_sums = np.empty(width), np.empty(width)
     for i in range(reached.shape[0]):
-        reached[i, :] = -1
-        totals[i, :] = -np.inf
+        for k in range(reached.shape[1]):
+            reached[i, k], totals[i, k] = -1, -np.inf
         n_found = 0
         along = _along_trend(rows, i, trend)
         nodes[0], sums[0], n_open = 0, 0.0, 1
@@ -250,7 +250,7 @@ def beam_packed(rows, tables, gamma, width, reached, totals):
             n_open = n_next
 
 
-@_compiled
+@compiled
 def score_packed(rows, tables, parent_of, scores):
     """Fill ``scores``, shape (n_rows, n_nodes), with θ·x at every node; 0 at the root."""
     indptr, indices, data = rows
@@ -258,7 +258,8 @@ def score_packed(rows, tables, parent_of, scores):
     first_code, is_repeated = tables[8:]
     sums = np.empty(first_code[-1])
     for i in range(scores.shape[0]):
-        sums[:] = 0.0
+        for place in range(sums.size):
+            sums[place] = 0.0
         along = _along_trend(rows, i, tables[3])
         for k in range(indptr[i], indptr[i + 1]):
             feature = indices[k]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from taxofit.bank.rank_loops import value_of_rank
+from taxofit.compiling import compiled, part
 
 __all__ = [
     "COARSE",
@@ -18,10 +18,8 @@ __all__ = [
 COARSE = 256  # steps of a coarse digit
 MOST_DIGITS = 10  # of a weight: a fine one, and coarse ones of up to 127 for 2**18 steps
 
-_compiled = numba.njit(cache=True, nogil=True)
 
-
-@_compiled
+@part
 def _is_seen(positions, first, stop, low, high):
     """Tell whether any of these ascending positions lies in low, …, high - 1."""
     end = stop
@@ -34,7 +32,7 @@ def _is_seen(positions, first, stop, low, high):
     return first < end and positions[first] < high
 
 
-@_compiled
+@part
 def _span(columns, tree, trend, feature, first):
     """Return where the siblings that begin at ``first`` end, and their extreme weights."""
     indptr, nodes, values = columns
@@ -51,7 +49,7 @@ def _span(columns, tree, trend, feature, first):
     return k, low, high
 
 
-@_compiled
+@part
 def _settle(run, columns, tree, seen, limits, trend, weights, scratch):
     """Fill ``weights`` with what one parent keeps of one feature.
 
@@ -96,7 +94,7 @@ def _settle(run, columns, tree, seen, limits, trend, weights, scratch):
         weights[n_children] = shared
 
 
-@_compiled
+@part
 def _digits(weight, scale):
     """Return a weight's coarse digits, as one number, and its fine digit, within -128, …, 127."""
     n_steps = int(np.rint(weight / scale))
@@ -104,7 +102,7 @@ def _digits(weight, scale):
     return coarse, n_steps - coarse * COARSE
 
 
-@_compiled
+@compiled
 def add_clipped(columns, most, sums):
     """Add up the weights of every feature, none counting for more than ``most``."""
     indptr, _, values = columns
@@ -113,7 +111,7 @@ def add_clipped(columns, most, sums):
             sums[feature] += min(max(values[k], -most), most)
 
 
-@_compiled
+@compiled
 def add_along(columns, most, trend, sums):
     """Add up the weights of every node times the trend, none counting for more than ``most``."""
     indptr, nodes, values = columns
@@ -122,7 +120,7 @@ def add_along(columns, most, trend, sums):
             sums[nodes[k]] += min(max(values[k], -most), most) * trend[feature]
 
 
-@_compiled
+@compiled
 def fill_digits(
     columns, tree, seen, limits, trend, wanted, scale, first_code, features, packed, spare
 ):
@@ -167,7 +165,7 @@ def fill_digits(
     return features[1]
 
 
-@_compiled
+@part
 def _write(weights, n_weights, scale, first_code, code, value, place):
     """Write what is not 0, from ``place`` on, as digits or whole; return the place after it."""
     for c in range(n_weights):

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,6 +25,16 @@ TOL = 1e-4
 C_GRID = [10.0**k for k in range(-3, 4)]
 # Float32 weights cannot always meet the gradient rule; then the objective must be this near.
 OBJECTIVE_FLOOR = 1e-9
+
+
+def called(part, *arguments):
+    """Call a part of the loops, which only compiled code can."""
+
+    @numba.njit
+    def call(*arguments):
+        return part(*arguments)
+
+    return call(*arguments)
 
 
 def random_rows(rng, n=60, d=40, density=0.1, *, n_private=25, **options):
@@ -288,7 +299,9 @@ def test_heavy_rows_and_the_mean_row_precondition_as_the_dense_inverse_would(blo
     block.masks[state.STARTING, k] = 1
     block.row_lanes.curvature[:] *= 4
     D = block.row_lanes.curvature[:, k].astype(np.float64)
-    heavy_rows.find_heavy_rows(block.heavy, block.row_lanes.curvature, block.lanes, block.masks)
+    called(
+        heavy_rows.find_heavy_rows, block.heavy, block.row_lanes.curvature, block.lanes, block.masks
+    )
     n = block.heavy.n_rows[k]
     found = np.sort(block.heavy.rows[k, :n])
     expected = np.argsort(-D)[: heavy_rows.MOST]
@@ -299,12 +312,12 @@ def test_heavy_rows_and_the_mean_row_precondition_as_the_dense_inverse_would(blo
     inverse = np.linalg.inv(np.diag(1 / M) + S.T @ (np.append(D[found], mass)[:, None] * S))
     residual = block.vectors.residual
     r = residual[:, k].astype(np.float64)
-    heavy_rows.start_heavy(block.heavy, rows, bases, mass, mean @ (M * mean), k)
+    called(heavy_rows.start_heavy, block.heavy, rows, bases, mass, mean @ (M * mean), k)
     on_mean = mean @ (M * r)
-    explained = heavy_rows.solve_heavy(block.heavy, rows, bases, mass, on_mean, residual, k)
+    explained = called(heavy_rows.solve_heavy, block.heavy, rows, bases, mass, on_mean, residual, k)
     block.vectors.direction[:, k] = before = M * (r - block.heavy.answer[k, n] * mean)
     direction = block.vectors.direction
-    change = heavy_rows.correct_direction(block.heavy, rows, bases, mass, direction, k)
+    change = called(heavy_rows.correct_direction, block.heavy, rows, bases, mass, direction, k)
     v = direction[:, k].astype(np.float64)
     np.testing.assert_allclose(v, inverse @ r, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(explained, r @ (M * r) - r @ inverse @ r, rtol=1e-3)
@@ -323,7 +336,7 @@ def test_a_first_step_ends_where_light_rows_outweigh_its_gain(on_mean, spread):
     along = (
         -100.0 * t + 100.0 * t**2 / 2 + 5.0 * light
     )  # at 0 the Newton model, and light rows grow
-    found = steps._length_for_light_rows(lane, on_mean, spread)
+    found = called(steps._length_for_light_rows, lane, on_mean, spread)
     assert found == pytest.approx(t[np.argmin(along)], abs=steps.LENGTH_ACCURACY)
 
 
@@ -336,7 +349,7 @@ def test_only_the_heaviest_of_many_rows_are_taken():
     masks = np.zeros((state.N_MASKS, simd.LANES), dtype=np.float32)
     masks[state.STARTING, ::2] = 1
     for _ in range(2):  # the second time from the threshold of the first
-        heavy_rows.find_heavy_rows(heavy, curvature, lanes_of, masks)
+        called(heavy_rows.find_heavy_rows, heavy, curvature, lanes_of, masks)
         lanes_of["n_newton"] += 1
         for k in range(0, simd.LANES, 2):
             heaviest = np.argsort(-curvature[:, k])[: heavy_rows.MOST]

@@ -1,0 +1,33 @@
+"""How loops are compiled: everywhere in the same way, and no more than is called.
+
+Compiling is most of a first fit, and what numba works out for one function serves the next only if
+both are compiled with the same options.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numba
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["compiled", "part"]
+
+OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+WITHOUT_WRAPPERS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Compile a function that Python calls."""
+    return numba.njit(**OPTIONS)(function)
+
+
+def part(function: Callable[..., Any]) -> Any:
+    """Compile a function that only compiled ones call.
+
+    It goes without the wrapper that takes Python's arguments apart, which for tuples of arrays is
+    longer than the function itself.
+    """
+    return numba.njit(**OPTIONS, **WITHOUT_WRAPPERS)(function)
