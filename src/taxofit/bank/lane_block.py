@@ -78,7 +78,8 @@ class LaneBlock:
         self.features, self.rows, self.bases, self.problems = features, rows, bases, problems
         self.vectors = state.FeatureLanes(*line_aligned(6, m))
         error, curvature = line_aligned(2, n)
-        self.row_lanes = state.RowLanes(error, curvature, np.zeros(n, dtype=np.uint16))
+        (work,) = line_aligned(1, state.STRETCH)
+        self.row_lanes = state.RowLanes(error, curvature, np.zeros(n, dtype=np.uint16), work)
         self.heavy = HeavyRows.empty(m)
         self.lanes = np.zeros(LANES, dtype=state.LANE)
         self.masks = np.zeros((state.N_MASKS, LANES), dtype=np.float32)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from taxofit.bank.lane_margins import loss_at, settled_root, wide_curvature
+from taxofit.bank.lane_margins import loss_far_below, loss_nearby
 from taxofit.bank.lane_state import (
     ACCEPTING,
     ALPHA,
@@ -48,6 +48,7 @@ from taxofit.bank.lane_state import (
     STEP,
     STEP_ON_MEAN,
     STEP_SPREAD,
+    STRETCH,
     TRYING,
 )
 from taxofit.bank.simd import (
@@ -74,7 +75,6 @@ __all__ = [
     "next_directions",
 ]
 
-STRETCH = 128  # rows of a float32 sum
 # Of a row's curvature at most this counts for the mass of light rows. From 0.01 to 0.1 it makes
 # no difference on NAICS.
 LIGHT = 0.03
@@ -178,7 +178,6 @@ def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
     curving, evaluating = load(masks, CURVING), load(masks, EVALUATING)
     second = load(masks, FROM_SECOND_BASE)
     cautious = load(masks, CAUTIOUS)
-    any_cautious = any_true(cautious * evaluating)
     zero, one = splat(_f32(0)), splat(_f32(1))
     clear(totals, ENERGY)
     clear(totals, ON_CONSTANT)
@@ -190,8 +189,11 @@ def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
         on_constant = zero
         loss = zero
         mass = zero
-        for i in range(first, min(n, first + STRETCH)):
-            q = _gather(rows, i, V, offset)
+        stop = min(n, first + STRETCH)
+        for i in range(first, stop):
+            store(lanes.work, i - first, _gather(rows, i, V, offset))
+        for i in range(first, stop):
+            q = load(lanes.work, i - first)
             D = load(lanes.curvature, i)
             product = D * q
             energy = fma(product, q, energy)
@@ -199,23 +201,25 @@ def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
             c, s2 = splat(rows.cost[i]), splat(rows.private_square[i])
             t = from_bits(lanes.positive[i])
             u = q + pick(second, splat(bases.linear[1, i]), splat(bases.linear[0, i]))
-            z = u
-            if rows.private_cost[i] > 0:
-                z = settled_root(u, t, rows.private_cost[i], rows.log_private_cost[i], evaluating)
-            found, sigma, new, rest = loss_at(z, u, t, c, s2)
+            found, error, new = loss_far_below(u, splat(rows.private_cost[i]), c, s2)
+            near = pick(t, one, u - splat(rows.far_below[i])) * evaluating
+            if any_true(near):
+                k, log_k = rows.private_cost[i], rows.log_private_cost[i]
+                others = loss_nearby(u, t, k, log_k, c, s2, near, cautious)
+                found = pick(near, others[0], found)
+                error = pick(near, others[1], error)
+                new = pick(near, others[2], new)
             loss = loss + found
-            error = fma(new, rest, c * (sigma - t))
             base = pick(second, splat(bases.slope[1, i]), splat(bases.slope[0, i]))
-            if any_cautious:
-                z = fma(rest, one - new * s2, z)
-                new = pick(cautious, wide_curvature(z, t, sigma, new, c, s2), new)
             store(lanes.error, i, pick(evaluating, error, load(lanes.error, i)))
             store(lanes.curvature, i, pick(evaluating, new, D))
             mass = mass + minimum(new, limit)
 
             a = pick(evaluating, error - base, product * curving)
-            _scatter(rows, i, a, out)
+            store(lanes.work, i - first, a)
             on_constant = on_constant + a
+        for i in range(first, stop):
+            _scatter(rows, i, load(lanes.work, i - first), out)
         accumulate(totals, ENERGY, energy)
         accumulate(totals, LOSS, loss)
         accumulate(totals, LIGHT_MASS, mass)

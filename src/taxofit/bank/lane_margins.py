@@ -9,6 +9,9 @@ Without the denominator that would be Wright's omega function, y - b = ω(ln k -
 to a hyperbola: a first guess that needs no exponential. One step of Halley's method from there
 settles nine rows in ten. What is left of the error is corrected to first order in the derivatives
 and to second order in the loss.
+
+Nearly all rows of a rare node are far on the negative side, and need none of that: with e = exp(u)
+and k e small, everything is a short polynomial, and there is one exponential and no division.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from taxofit.bank.simd import (
     with_sign,
 )
 
-__all__ = ["loss_at", "settled_root", "wide_curvature"]
+__all__ = ["loss_far_below", "loss_nearby"]
 
 # The hyperbola nearest to ω on [-12, 30]: it is at most 0.11 off.
 LEVEL, TILT, OPENING, CENTRE, BEND = -1.66991, 0.437862, 0.515638, -0.466376, 2.278842
@@ -41,6 +44,9 @@ ROOT_STEP = 0.1
 MAX_ROOT_STEPS = 40
 TINY = 1e-6
 SHORTEST_QUOTIENT = 0.3  # Halley's step is at most 1 / 0.3 of Newton's
+
+# A row is far below zero if exp(u) and k exp(u) are at most the exponentials of these.
+FAR_BELOW, LEAST_PULL = -4.0, -2.4
 
 _f32 = np.float32
 
@@ -114,6 +120,48 @@ def loss_at(z, u, t, c, s2):
     likely = maximum(z, zero) - t * z + log1p_of_quotient(e * inverse * scaled * q)
     private = fma(half * s2, error, rest) * error + half * curvature * rest * rest
     return fma(c, likely, private), sigma, curvature, rest
+
+
+@numba.njit(inline="always")
+def loss_nearby(u, t, k, log_k, c, s2, wanted, cautious):
+    """Return the loss of a row in wanted lanes, and its two derivatives by u.
+
+    Cautious lanes get the curvature that a long step meets instead of the second.
+    """
+    z = u
+    if k > 0:
+        z = settled_root(u, t, k, log_k, wanted)
+    loss, sigma, curvature, rest = loss_at(z, u, t, c, s2)
+    error = fma(curvature, rest, c * (sigma - t))
+    z = fma(rest, splat(_f32(1)) - curvature * s2, z)
+    wide = wide_curvature(z, t, sigma, curvature, c, s2)
+    return loss, error, pick(cautious, wide, curvature)
+
+
+@numba.njit(inline="always")
+def loss_far_below(u, k, c, s2):
+    """Return the loss of a negative row far below zero, and its two derivatives by u.
+
+    The root is z = u - d with d = k σ(z), about Lambert's function of k σ(u): its series goes to
+    the third power, and what it lacks is corrected as in :func:`loss_at`.
+    """
+    zero, one, half = splat(_f32(0)), splat(_f32(1)), splat(_f32(0.5))
+    e = exp_of_negative(absolute(u))
+    pull = k * e * fma(e, e - one, one)  # k σ(u)
+    d = pull * fma(pull, fma(pull, splat(_f32(1.5)), zero - one), one)
+    p = fma(d, fma(d, splat(_f32(1 / 24)), splat(_f32(-1 / 6))), half)
+    e = e * fma(d, fma(d, p, zero - one), one)  # exp(z)
+    p = fma(e, e - one, one)
+    sigma = e * fma(e, fma(e, p, zero - one), one)  # e / (1 + e) by its series
+    error = c * sigma
+    bend = fma(zero - error, sigma, error)
+    slowed = zero - bend * s2
+    curvature = bend * fma(slowed, fma(slowed, slowed + one, one), one)
+    rest = fma(zero - s2, error, d)
+    p = fma(e, splat(_f32(-1 / 4)), splat(_f32(1 / 3)))
+    likely = e * fma(e, fma(e, p, zero - half), one)  # log(1 + e) by its series
+    private = fma(half * s2, error, rest) * error + half * curvature * rest * rest
+    return fma(c, likely, private), fma(curvature, rest, error), curvature
 
 
 @numba.njit(inline="always")

@@ -21,6 +21,8 @@ ENERGY, ON_CONSTANT, LOSS, RESIDUAL, SCALED_RESIDUAL, STEP, GRADIENT, SLOPE, NOR
 DIRECTION, LIGHT_MASS, ON_MEAN, MEAN_SQUARE, STEP_ON_MEAN, STEP_SPREAD = range(9, 15)
 N_TOTALS = 15
 
+STRETCH = 128  # rows of a float32 sum
+
 # What a lane waits for.
 IDLE, AT_BASE, TO_EVALUATE, TO_CURVE, TO_DIAGONAL, FINISHED = range(6)
 
@@ -66,6 +68,7 @@ class SharedRows(NamedTuple):
     cost: np.ndarray  # float32 (n,): c
     private_cost: np.ndarray  # float32 (n,): k = c s²
     log_private_cost: np.ndarray  # float32 (n,): ln k; 0 where k is
+    far_below: np.ndarray  # float32 (n,): x·w up to which a negative row is far below zero
 
 
 class Bases(NamedTuple):
@@ -89,6 +92,9 @@ class RowLanes(NamedTuple):
     error: np.ndarray  # float32 (n, 16): c (σ(z) - t)
     curvature: np.ndarray  # float32 (n, 16): the reduced D
     positive: np.ndarray  # uint16 (n,): bit l is the label in lane l
+    work: (
+        np.ndarray
+    )  # float32 (STRETCH, 16): products and what is to be spread, a stretch at a time
 
 
 class FeatureLanes(NamedTuple):

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import lambertw
 
 from taxofit.bank.lane_block import LaneBlock, Problems
+from taxofit.bank.lane_margins import FAR_BELOW, LEAST_PULL
 from taxofit.bank.lane_state import Bases, SharedRows
 from taxofit.bank.lane_transfer import gradient_norms_at_zero
 from taxofit.bank.objective import stopping_threshold
@@ -168,6 +169,7 @@ def _shared_rows(
         cost.astype(np.float32),
         private_cost.astype(np.float32),
         log_private_cost.astype(np.float32),
+        np.minimum(FAR_BELOW, LEAST_PULL - log_private_cost).astype(np.float32),
     )
 
 

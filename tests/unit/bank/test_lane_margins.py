@@ -57,6 +57,36 @@ def test_the_root_and_what_hangs_on_it_are_those_of_float64(cost, positive):
         np.testing.assert_allclose(curvature, sharp / (1 + 0.5 * sharp), rtol=2e-2, atol=1e-6)
 
 
+@numba.njit
+def find_far_below(u, k, c, s2, out):
+    loss, slope, curvature = lane_margins.loss_far_below(
+        simd.load(u, 0), simd.splat(k), simd.splat(c), simd.splat(s2)
+    )
+    simd.store(out, 0, loss)
+    simd.store(out, 1, slope)
+    simd.store(out, 2, curvature)
+
+
+@pytest.mark.parametrize("private_square", [0.0, 1e-3, 0.5, 1.0])
+@pytest.mark.parametrize("cost", COSTS)
+def test_far_below_zero_a_negative_row_is_as_in_float64(cost, private_square):
+    k = cost * private_square
+    highest = lane_margins.FAR_BELOW
+    if k > 0:
+        highest = min(highest, lane_margins.LEAST_PULL - np.log(k))
+    u, out = simd.line_aligned(2, 3)
+    for top in (highest, highest - 1, highest - 12):
+        u[0] = np.linspace(top - 1, top, simd.LANES)
+        find_far_below(u, *np.array([k, cost, private_square], dtype=np.float32), out)
+        z = solve_margin(u[0].astype(np.float64), private_square, cost, label=0.0)
+        sigma = expit(z)
+        slope, sharp = cost * sigma, cost * sigma * (1 - sigma)
+        loss = cost * np.logaddexp(0, z) + 0.5 * private_square * slope**2
+        np.testing.assert_allclose(out[0], loss, rtol=1e-6)
+        np.testing.assert_allclose(out[1], slope, rtol=1e-6)
+        np.testing.assert_allclose(out[2], sharp / (1 + private_square * sharp), rtol=1e-3)
+
+
 def test_a_lane_that_has_settled_ignores_its_neighbours():
     u = np.linspace(-60, 60, simd.LANES)
     together = found(u, 1, 60.0)
