@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,6 +27,9 @@ WIDE_ENOUGH = 0.999
 # The score is smooth in γ and its estimate on some hundred rows is not: neighbours are averaged.
 # γ = 0 is flat classification, has a neighbour on one side only, and is judged by itself.
 N_NEIGHBOURS = 1
+# Scores of leaves from which likelihoods are taken; of more rows than that every second, third, …
+# will do: β is one number.
+LIKELIHOOD_SCORES = 2**25
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,21 +92,36 @@ class PathJudge:
 
     def most_likely_gamma(self) -> float:
         """Return the γ of highest likelihood of the true leaves."""
-        losses = [fit_temperature(*self._leaf_totals(gamma), self.weight)[1] for gamma in GAMMAS]
+        losses = [self._temperature(gamma)[1] for gamma in GAMMAS]
         return GAMMAS[int(np.nanargmin(losses))] if np.isfinite(losses).any() else 0.0
 
     def calibrate(self, gamma: float, reached: IntArray) -> Calibration:
         """Return the calibration for a search that takes the rows to these leaves."""
-        totals = path_scores(self.logs, self.taxonomy, gamma)
-        beta, _ = fit_temperature(*self._leaf_totals(gamma), self.weight)
-        own = totals[np.arange(reached.size), reached]
+        beta, _ = self._temperature(gamma)
+        own = self._own_scores(gamma, reached)
         return fit_calibration(beta, own, reached == self.true, self.weight)
 
-    def _leaf_totals(self, gamma: float) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _temperature(self, gamma: float) -> tuple[float, float]:
+        """Return β of highest likelihood and the loss with it, from as many rows as it takes."""
         leaves = self.taxonomy.leaf_order
         column = np.full(self.taxonomy.n_nodes, -1, dtype=np.int64)
         column[leaves] = np.arange(leaves.size)
-        return path_scores(self.logs, self.taxonomy, gamma)[:, leaves], column[self.true]
+        every = -(-self.true.size * leaves.size // LIKELIHOOD_SCORES) or 1
+        logs = np.ascontiguousarray(self.logs[::every])
+        totals = path_scores(logs, self.taxonomy, gamma)[:, leaves]
+        weight = None if self.weight is None else self.weight[::every]
+        return fit_temperature(totals, column[self.true[::every]], weight)
+
+    def _own_scores(self, gamma: float, reached: IntArray) -> NDArray[np.float32]:
+        """Return the path score of every row at the leaf that it reached."""
+        own, parent = np.zeros(reached.size, dtype=np.float32), self.taxonomy.parent
+        node, factor = reached.copy(), np.float32(1)
+        rows = np.flatnonzero(node > 0)
+        while rows.size:
+            own[rows] += factor * self.logs[rows, node[rows]]
+            node[rows] = parent[node[rows]]
+            rows, factor = rows[node[rows] > 0], factor * np.float32(gamma)
+        return own
 
     def _macro_f1(self, reached: IntArray) -> float:
         return macro_f1_nodes(self.true, reached, self.taxonomy.is_leaf, self.classes, self.weight)

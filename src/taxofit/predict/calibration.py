@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["UNCALIBRATED", "Calibration", "fit_calibration", "fit_temperature"]
 
-LOG_BETA_RANGE = (-4.0, 4.0)
+BETA_RANGE = (np.exp(-4.0), np.exp(4.0))
+BETA_ACCURACY = 1e-3
+NEVER = -1e5  # instead of -inf, which times 0 is not a number; exp(NEVER β) is 0
+PART_SIZE = 2**18  # scores worked on together: they stay in cache
 # A pull of both numbers towards 0, for validation rows that are all right or all wrong.
 RIDGE = 1e-3
 
@@ -89,18 +92,63 @@ def fit_temperature(
     counted = np.flatnonzero(np.isfinite(own))
     if not counted.size:
         return 1.0, float("nan")
-    totals, own = totals[counted].astype(np.float64), own[counted].astype(np.float64)
-    weight = None if weight is None else weight[counted]
+    likelihood = _Likelihood.of(totals, own, counted, weight)
+    (low, high), beta = BETA_RANGE, 1.0
+    while True:
+        loss, slope, bend = likelihood.at(beta)
+        low, high = (low, beta) if slope > 0 else (beta, high)
+        guess = beta - slope / bend if bend > 0 else np.nan
+        following = guess if low < guess < high else np.sqrt(low * high)
+        if abs(np.log(following / beta)) < BETA_ACCURACY:
+            return float(beta), loss
+        beta = following
 
-    def loss(log_beta: float) -> float:
-        beta = np.exp(log_beta)
-        losses = special.logsumexp(beta * totals, axis=1) - beta * own
-        return float(np.average(losses, weights=weight))
 
-    best = optimize.minimize_scalar(
-        loss, bounds=LOG_BETA_RANGE, method="bounded", options={"xatol": 1e-2}
-    )
-    return float(np.exp(best.x)), float(best.fun)
+@dataclass(frozen=True, eq=False)
+class _Likelihood:
+    """The mean negative log likelihood of β, and its derivatives.
+
+    Rows are shifted to have 0 as their highest score, which changes no probability.
+    """
+
+    parts: list[FloatArray]  # float32 (some rows, n_leaves)
+    own: FloatArray
+    share: FloatArray  # of every row, adding up to 1
+
+    @classmethod
+    def of(
+        cls,
+        totals: FloatArray,
+        own: FloatArray,
+        counted: NDArray[np.int64],
+        weight: FloatArray | None,
+    ) -> _Likelihood:
+        n_parts = -(-counted.size * totals.shape[1] // PART_SIZE)
+        parts, shifts = [], []
+        for rows in np.array_split(counted, n_parts):
+            highest = totals[rows].max(axis=1, keepdims=True)
+            parts.append(np.maximum(totals[rows] - highest, NEVER, dtype=np.float32))
+            shifts.append(highest[:, 0])
+        share = np.ones(counted.size) if weight is None else weight[counted].astype(np.float64)
+        return cls(parts, own[counted] - np.concatenate(shifts), share / share.sum())
+
+    def at(self, beta: float) -> tuple[float, float, float]:
+        """Return loss, slope and curvature: log Σ exp(β t), and mean and variance of t by it."""
+        found = np.concatenate([_moments(part, beta) for part in self.parts], axis=1)
+        loss, mean, square = found @ self.share
+        on_own = self.own @ self.share
+        variance = square - (found[1] ** 2) @ self.share
+        return float(loss - beta * on_own), float(mean - on_own), float(variance)
+
+
+def _moments(scores: FloatArray, beta: float) -> FloatArray:
+    """Return log Σ exp(β t) of every row, and mean and mean square of t by these weights."""
+    weight = np.exp(np.float32(beta) * scores)
+    total = weight.sum(axis=1, dtype=np.float64)
+    weight *= scores
+    mean = weight.sum(axis=1, dtype=np.float64) / total
+    weight *= scores
+    return np.array([np.log(total), mean, weight.sum(axis=1, dtype=np.float64) / total])
 
 
 def fit_calibration(
