@@ -1,4 +1,4 @@
-"""Numba loops over the weights of solved nodes, a node's weights side by side."""
+"""Numba loops over the weights of a solved node."""
 
 from __future__ import annotations
 
@@ -12,39 +12,43 @@ __all__ = ["count_kept", "place_column", "take_kept"]
 
 
 @compiled
-def count_kept(weights, share, cutoff, n_kept):
-    """Set each row's cutoff, ``share`` of its root mean square, and how many weights exceed it.
-
-    weights : float (width, n_features); cutoff : float64 (width,); n_kept : int64 (width,).
-    """
-    width, n_features = weights.shape
-    for k in range(width):
-        square = 0.0
-        for j in range(n_features):
-            square += np.float64(weights[k, j]) * weights[k, j]
-        cutoff[k] = share * math.sqrt(square / max(1, n_features))
-        n = 0
-        for j in range(n_features):
-            n += abs(weights[k, j]) > cutoff[k]
-        n_kept[k] = n
+def count_kept(weights, share):
+    """Return the cutoff, ``share`` of the root mean square, and how many weights exceed it."""
+    square = 0.0
+    for j in range(weights.size):
+        square += np.float64(weights[j]) * weights[j]
+    cutoff = share * math.sqrt(square / max(1, weights.size))
+    n_kept = 0
+    for j in range(weights.size):
+        n_kept += abs(weights[j]) > cutoff
+    return cutoff, n_kept
 
 
 @compiled
 def take_kept(weights, cutoff, indices, values):
-    """Write the weights above each row's cutoff, and where they stand, one row after the other."""
-    width, n_features = weights.shape
+    """Write the weights above the cutoff, and where they stand."""
     place = 0
-    for k in range(width):
-        for j in range(n_features):
-            if abs(weights[k, j]) > cutoff[k]:
-                indices[place], values[place] = j, weights[k, j]
-                place += 1
+    for j in range(weights.size):
+        if abs(weights[j]) > cutoff:
+            indices[place], values[place] = j, weights[j]
+            place += 1
 
 
 @compiled
-def place_column(column, features, weights, places, indices, data):
-    """Append one column's weights to the rows of their features, whose next place moves on."""
-    for k in range(features.size):
-        place = places[features[k]]
-        indices[place], data[place] = column, weights[k]
-        places[features[k]] = place + 1
+def place_column(column, features, weights, first, stop, places, indices, data):
+    """Append a column's weights to the rows of their features, whose next place moves on.
+
+    Of the features, which ascend, only those from ``first`` to before ``stop`` count.
+    """
+    low, high = 0, features.size
+    while low < high:
+        middle = (low + high) >> 1
+        if features[middle] < first:
+            low = middle + 1
+        else:
+            high = middle
+    while low < features.size and features[low] < stop:
+        place = places[features[low]]
+        indices[place], data[place] = column, weights[low]
+        places[features[low]] = place + 1
+        low += 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from taxofit.bank import column_loops
+from taxofit.datasets.mapped import chunk_bounds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ColumnStore", "columns_from_arrays", "columns_to_arrays", "prune_columns"]
 
+RANGES_PER_THREAD = 4  # of features; some are done sooner than others
 
-def prune_columns(weights: Array, share: float) -> sparse.csc_array:
+
+def prune_columns(weights: Array, share: float, n_threads: int = 1) -> sparse.csc_array:
     """Return weights without the entries that are too small to matter.
 
     Of a column θ with d entries, those below ``share`` · ‖θ‖ / √d are dropped. Together they have a
@@ -28,19 +32,32 @@ def prune_columns(weights: Array, share: float) -> sparse.csc_array:
     weights : ndarray, shape (n_features, width)
     share : float
         0 drops nothing but zeros.
+    n_threads : int
+        The result does not depend on it.
 
     Examples
     --------
     >>> prune_columns(np.array([[3.0], [0.1], [4.0]]), share=0.05).toarray().ravel().tolist()
     [3.0, 0.0, 4.0]
     """
-    by_column = np.ascontiguousarray(weights.T)
-    cutoff, n_kept = np.empty(len(by_column)), np.empty(len(by_column), dtype=np.int64)
-    column_loops.count_kept(by_column, float(share), cutoff, n_kept)
-    indptr = np.append(0, np.cumsum(n_kept))
-    indices = np.empty(indptr[-1], dtype=np.int32)
-    values = np.empty(indptr[-1], dtype=by_column.dtype)
-    column_loops.take_kept(by_column, cutoff, indices, values)
+
+    def cut(k: int) -> tuple[float, int]:
+        return column_loops.count_kept(np.ascontiguousarray(weights[:, k]), float(share))
+
+    def take(k: int) -> None:
+        mine = slice(indptr[k], indptr[k + 1])
+        column = np.ascontiguousarray(weights[:, k])
+        column_loops.take_kept(column, cutoffs[k], indices[mine], values[mine])
+
+    width = range(weights.shape[1])
+    with ThreadPoolExecutor(n_threads) as pool:
+        apply = map if n_threads == 1 else pool.map
+        found = list(apply(cut, width))
+        cutoffs, n_kept = [cutoff for cutoff, _ in found], [n for _, n in found]
+        indptr = np.append(0, np.cumsum(n_kept, dtype=np.int64))
+        indices = np.empty(indptr[-1], dtype=np.int32)
+        values = np.empty(indptr[-1], dtype=weights.dtype)
+        list(apply(take, width))
     return sparse.csc_array((values, indices, indptr), shape=weights.shape)
 
 
@@ -93,7 +110,7 @@ class ColumnStore:
         if columns.size:
             self._blocks[int(columns[0])] = (columns.astype(np.int64), weights)
 
-    def to_csr(self) -> sparse.csr_array:
+    def to_csr(self, n_threads: int = 1) -> sparse.csr_array:
         """Return all weights feature by feature, and keep nothing: there may be many."""
         indptr = np.zeros(self._shape[0] + 1, dtype=np.int64)
         for _, block in self._blocks.values():
@@ -101,22 +118,28 @@ class ColumnStore:
         indptr = np.cumsum(indptr)
         indices = np.empty(indptr[-1], dtype=np.int32)
         data = np.empty(indptr[-1], dtype=np.float32)
-        places = indptr[:-1].copy()
-        in_order = sorted(
-            (int(column), k, key)
-            for key, (columns, _) in self._blocks.items()
-            for k, column in enumerate(columns)
-        )
-        for column, k, key in in_order:
-            block = self._blocks[key][1]
-            mine = slice(block.indptr[k], block.indptr[k + 1])
-            column_loops.place_column(
-                column, block.indices[mine], block.data[mine], places, indices, data
-            )
+        places, columns = indptr[:-1].copy(), self._in_order()
+
+        def place_features(bounds: tuple[int, int]) -> None:
+            for column, features, weights in columns:
+                column_loops.place_column(column, features, weights, *bounds, places, indices, data)
+
+        n_entries = max(1, int(indptr[-1]) // (RANGES_PER_THREAD * n_threads))
+        with ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(place_features, chunk_bounds(indptr, n_entries)))
         self._blocks = {}
         rows = sparse.csr_array(self._shape, dtype=np.float32)
         rows.indptr, rows.indices, rows.data = indptr, indices, data  # as they are: no wider copies
         return rows
+
+    def _in_order(self) -> list[tuple[int, Array, Array]]:
+        """Return every column with its features and weights, in ascending order."""
+        found = []
+        for columns, block in self._blocks.values():
+            for k, column in enumerate(columns):
+                mine = slice(block.indptr[k], block.indptr[k + 1])
+                found.append((int(column), block.indices[mine], block.data[mine]))
+        return sorted(found, key=lambda entry: entry[0])
 
     def to_csc(self) -> sparse.csc_array:
         """Return all columns in their places; those never put are zero."""

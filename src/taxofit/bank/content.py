@@ -22,6 +22,7 @@ __all__ = ["content_key"]
 def content_key(*parts: Any) -> str:
     """Return the SHA-256 of arrays, sparse matrices, numbers, texts and dataclasses of these.
 
+    Fields of a dataclass that are not compared do not count, such as a number of threads.
     Functions go by their name in their module; what has no content of its own, such as a lambda, is
     a TypeError.
 
@@ -48,7 +49,7 @@ def _feed(part: Any, digest: Any) -> None:
         _feed([part.indptr, part.indices, part.data], digest)
     elif is_dataclass(part) and not isinstance(part, type):
         _say(digest, "dataclass", _name(type(part)))
-        _feed({field.name: getattr(part, field.name) for field in fields(part)}, digest)
+        _feed({f.name: getattr(part, f.name) for f in fields(part) if f.compare}, digest)
     else:
         raise TypeError(f"a {type(part).__name__} has no content that could be hashed: {part!r}")
 

@@ -230,7 +230,8 @@ class NodeBank:
         self.device = find_device(device)  # here: other machines might find another
         self._solver = solver_for(rows, self.settings, self.device)
         self.work_dir = work_dir
-        self.n_threads = (n_threads or joblib.cpu_count()) if self._solver.is_threaded else 1
+        self.n_cores = n_threads or joblib.cpu_count()
+        self.n_threads = self.n_cores if self._solver.is_threaded else 1
 
     def take(self, rows: NDArray[np.integer[Any]]) -> NodeBank:
         """Return the bank over some of the rows."""
@@ -239,7 +240,7 @@ class NodeBank:
             self.taxonomy,
             self.row_leaf[rows],
             settings=self.settings,
-            n_threads=self.n_threads,
+            n_threads=self.n_cores,
             device=self.device,
             work_dir=self.work_dir,
         )

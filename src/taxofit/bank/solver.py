@@ -95,9 +95,12 @@ class BlockSolution:
 
     @property
     def weights(self) -> NDArray[Any]:
-        """The weights as a NumPy array; copied from the device at each use, if it is another."""
+        """The weights as a NumPy array; copied from the device at each use, if it is another.
+
+        A column's weights then lie together.
+        """
         W = self._own_weights()
-        return W if isinstance(W, np.ndarray) else W.cpu().numpy()
+        return W if isinstance(W, np.ndarray) else W.T.contiguous().cpu().numpy().T
 
     def scores(self, rows: Rows) -> NDArray[Any]:
         """Return θ·x of other rows for every column, shape (n_rows, width), made on the device."""

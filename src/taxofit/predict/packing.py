@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -51,6 +51,7 @@ class _PickModels:
     has_intercept: bool
     is_sparse: bool
     pruned_share: float
+    n_threads: int = field(default=1, compare=False)
 
     def __call__(self, nodes: IntArray, C: float, solution: BlockSolution) -> Arrays:  # noqa: ARG002  (a Pick)
         weights = solution.weights
@@ -58,7 +59,7 @@ class _PickModels:
         intercept = weights[-1] if self.has_intercept else np.zeros(nodes.size)
         if not self.is_sparse:
             return {"intercept": intercept, "weights": coefficients.T}
-        pruned = prune_columns(coefficients, self.pruned_share)
+        pruned = prune_columns(coefficients, self.pruned_share, self.n_threads)
         return {"intercept": intercept, **columns_to_arrays(pruned)}
 
 
@@ -116,17 +117,18 @@ def solve_and_pack(
             store.put(places, columns_from_arrays(arrays))
 
     share = 0.0 if prune == "none" else FIRST_SHARE
-    pick = _PickModels(n_features, has_intercept, bank.rows.is_sparse, share)
+    n_idle = 1 if bank.n_threads > 1 else bank.n_cores  # while a device solves
+    pick = _PickModels(n_features, has_intercept, bank.rows.is_sparse, share, n_idle)
     solvable = kept[1:][nodes_with_rows(bank)[kept[1:]]]
     report = bank.solve([C], Harvest(pick, receive), nodes=solvable, start=start, progress=progress)
     if matrix is not None:
         return DenseWeights(matrix, intercept), report
-    columns = store.to_csr()
+    columns = store.to_csr(bank.n_cores)
     if prune == "none" or (prune == "auto" and columns.nnz <= FEW_WEIGHTS):
-        return Packer(columns, intercept, repaired, n_threads=bank.n_threads).pack(), report
+        return Packer(columns, intercept, repaired, n_threads=bank.n_cores).pack(), report
     leaf = place[bank.row_leaf].astype(np.int32)
     sightings = Sightings.gather(bank.rows.X, leaf, repaired)
-    packer = Packer(columns, intercept, repaired, sightings, bank.n_threads)
+    packer = Packer(columns, intercept, repaired, sightings, bank.n_cores)
     if prune != "auto":
         return packer.pack(prune), report
     trial = trial or _training_trial(packer, bank.rows, leaf, C)

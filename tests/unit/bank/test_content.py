@@ -1,6 +1,6 @@
 """Content keys: equal content has an equal name, any difference another."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,12 @@ class Couple:
     second: Any
 
 
+@dataclass(frozen=True)
+class Work:
+    what: Any
+    n_threads: int = field(compare=False)
+
+
 def csr(**changes):
     parts = {"data": [1.0, 2.0], "indices": [0, 2], "indptr": [0, 1, 2], **changes}
     arrays = tuple(np.array(parts[name]) for name in ("data", "indices", "indptr"))
@@ -35,6 +41,11 @@ def test_equal_content_has_an_equal_key():
         np.asfortranarray(np.arange(6).reshape(2, 3)), {"a": (1, None, "x", True), "b": csr()}
     )
     assert content_key(one, 0.1) == content_key(other, 0.1)
+
+
+def test_fields_that_are_not_compared_do_not_count():
+    assert content_key(Work("x", 1)) == content_key(Work("x", 2))
+    assert content_key(Work("x", 1)) != content_key(Work("y", 1))
 
 
 def test_any_difference_changes_the_key():
