@@ -347,7 +347,7 @@ for file in (small, large):
     predict_file(model, file, out, PredictOptions(chunk_rows=500, keep=tuple(keep)))
     print(re.search(r"VmHWM:\\s*([0-9]+) kB", Path("/proc/self/status").read_text())[1])
 """
-MAX_GROWTH_KB = 16 * 1024
+MAX_GROWTH_KB = 24 * 1024  # the larger files are 30 MB and more
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
 
 

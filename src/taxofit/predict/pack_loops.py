@@ -103,19 +103,25 @@ def _digits(weight, scale):
 
 
 @compiled
-def add_clipped(columns, most, sums):
-    """Add up the weights of every feature, none counting for more than ``most``."""
+def add_clipped(columns, most, features, sums):
+    """Add up the weights of each of these features, none counting for more than ``most``.
+
+    features : (int, int), the first, and the one after the last.
+    """
     indptr, _, values = columns
-    for feature in range(indptr.size - 1):
+    for feature in range(features[0], features[1]):
         for k in range(indptr[feature], indptr[feature + 1]):
             sums[feature] += min(max(values[k], -most), most)
 
 
 @compiled
-def add_along(columns, most, trend, sums):
-    """Add up the weights of every node times the trend, none counting for more than ``most``."""
+def add_along(columns, most, trend, features, sums):
+    """Add up the weights of every node times the trend, none counting for more than ``most``.
+
+    features : as in :func:`add_clipped`.
+    """
     indptr, nodes, values = columns
-    for feature in range(indptr.size - 1):
+    for feature in range(features[0], features[1]):
         for k in range(indptr[feature], indptr[feature + 1]):
             sums[nodes[k]] += min(max(values[k], -most), most) * trend[feature]
 

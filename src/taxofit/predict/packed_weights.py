@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PackedWeights", "first_codes"]
 
-ROWS_PER_THREAD = 1024
+ROWS_PER_THREAD = 1024  # of searches; fewer are done sooner than a thread has begun
+SCORES_PER_THREAD = 1 << 18
 SCORES_AT_ONCE = 1 << 22
 
 
@@ -96,7 +97,7 @@ class PackedWeights(SavedArrays):
                 width = max(search.width, n_best)
                 loops.beam_packed(rows, tables, search.gamma, width, reached[place], totals[place])
 
-        _in_parts(X, find_some, n_threads)
+        _in_parts(X, find_some, n_threads, ROWS_PER_THREAD)
         return reached, totals
 
     def _find_everywhere(
@@ -123,7 +124,7 @@ class PackedWeights(SavedArrays):
         def score_some(rows: tuple[Array, ...], place: slice) -> None:
             loops.score_packed(rows, tables, taxonomy.parent, scores[place])
 
-        _in_parts(X, score_some, n_threads)
+        _in_parts(X, score_some, n_threads, SCORES_PER_THREAD // taxonomy.n_nodes)
         return scores
 
     def _tables(self, taxonomy: Taxonomy) -> tuple[Array, ...]:
@@ -221,11 +222,17 @@ def first_codes(taxonomy: Taxonomy) -> NDArray[np.int64]:
 
 
 def _in_parts(
-    X: sparse.csr_array, work: Callable[[tuple[Array, ...], slice], None], n_threads: int
+    X: sparse.csr_array,
+    work: Callable[[tuple[Array, ...], slice], None],
+    n_threads: int,
+    least_rows: int,
 ) -> None:
-    """Call ``work`` with the arrays of some rows and where they stand, in several threads."""
+    """Call ``work`` with the arrays of some rows and where they stand, in several threads.
+
+    No thread gets less than ``least_rows``.
+    """
     n_rows, data = X.shape[0], X.data.astype(np.float32, copy=False)
-    n_parts = max(1, min(n_threads, n_rows // ROWS_PER_THREAD))
+    n_parts = max(1, min(n_threads, n_rows // max(1, least_rows)))
     if n_parts == 1:
         work((X.indptr, X.indices, data), slice(0, n_rows))
         return

@@ -140,10 +140,21 @@ class Packer:
         total = float(np.vdot(values, values)) if values.size else 0.0
         most = np.float32(TREND_CLIP * np.sqrt(total / (n_models * max(1, self._n_features))))
         sums = np.zeros(self._n_features)
-        pack_loops.add_clipped(self._columns, most, sums)
-        steps = np.rint(sums * (TREND_STEPS / max(np.abs(sums).max(initial=0), 1e-30)))
         along = np.zeros(self.taxonomy.n_nodes)
-        pack_loops.add_along(self._columns, most, steps, along)
+
+        def add_clipped(features: tuple[int, int]) -> None:
+            pack_loops.add_clipped(self._columns, most, features, sums)
+
+        def add_along(features: tuple[int, int]) -> Array:
+            own = np.zeros(along.size)
+            pack_loops.add_along(self._columns, most, steps, features, own)
+            return own
+
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            list(pool.map(add_clipped, self._chunks()))
+            steps = np.rint(sums * (TREND_STEPS / max(np.abs(sums).max(initial=0), 1e-30)))
+            for own in pool.map(add_along, self._chunks()):
+                along += own  # one after the other: the sum is always the same
         slope = along / max(1.0, float(steps @ steps))
         return steps.astype(np.int16), slope.astype(np.float32)
 
