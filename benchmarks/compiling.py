@@ -1,6 +1,8 @@
 """Seconds that numba compiles for a first fit and a first prediction, with an empty cache.
 
-python benchmarks/compiling.py
+    python benchmarks/compiling.py
+
+Texts of the demo's shop, everything automatic; every round is a process of its own.
 """
 
 from __future__ import annotations

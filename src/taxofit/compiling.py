@@ -1,7 +1,6 @@
-"""How loops are compiled: everywhere in the same way, and no more than is called.
+"""How loops of sparse solver and predictor are compiled: in one way, and no more than is called.
 
-Compiling is most of a first fit, and what numba works out for one function serves the next only if
-both are compiled with the same options.
+What numba works out for one function serves the next only if both have the same options.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from taxofit.bank.rank_loops import place_of
 from taxofit.compiling import compiled
 
 __all__ = ["count_kept", "place_column", "take_kept"]
@@ -40,15 +41,9 @@ def place_column(column, features, weights, first, stop, places, indices, data):
 
     Of the features, which ascend, only those from ``first`` to before ``stop`` count.
     """
-    low, high = 0, features.size
-    while low < high:
-        middle = (low + high) >> 1
-        if features[middle] < first:
-            low = middle + 1
-        else:
-            high = middle
-    while low < features.size and features[low] < stop:
-        place = places[features[low]]
-        indices[place], data[place] = column, weights[low]
-        places[features[low]] = place + 1
-        low += 1
+    k = place_of(features, 0, features.size, first)
+    while k < features.size and features[k] < stop:
+        place = places[features[k]]
+        indices[place], data[place] = column, weights[k]
+        places[features[k]] = place + 1
+        k += 1

@@ -40,24 +40,23 @@ def prune_columns(weights: Array, share: float, n_threads: int = 1) -> sparse.cs
     >>> prune_columns(np.array([[3.0], [0.1], [4.0]]), share=0.05).toarray().ravel().tolist()
     [3.0, 0.0, 4.0]
     """
+    columns = [np.ascontiguousarray(column) for column in weights.T]  # most lie together already
 
-    def cut(k: int) -> tuple[float, int]:
-        return column_loops.count_kept(np.ascontiguousarray(weights[:, k]), float(share))
+    def count(column: Array) -> tuple[float, int]:
+        return column_loops.count_kept(column, float(share))
 
     def take(k: int) -> None:
         mine = slice(indptr[k], indptr[k + 1])
-        column = np.ascontiguousarray(weights[:, k])
-        column_loops.take_kept(column, cutoffs[k], indices[mine], values[mine])
+        column_loops.take_kept(columns[k], cutoffs[k], indices[mine], values[mine])
 
-    width = range(weights.shape[1])
     with ThreadPoolExecutor(n_threads) as pool:
-        apply = map if n_threads == 1 else pool.map
-        found = list(apply(cut, width))
-        cutoffs, n_kept = [cutoff for cutoff, _ in found], [n for _, n in found]
-        indptr = np.append(0, np.cumsum(n_kept, dtype=np.int64))
+        each = map if n_threads == 1 else pool.map
+        found = list(each(count, columns))
+        cutoffs = [cutoff for cutoff, _ in found]
+        indptr = np.cumsum([0, *(n_kept for _, n_kept in found)])
         indices = np.empty(indptr[-1], dtype=np.int32)
         values = np.empty(indptr[-1], dtype=weights.dtype)
-        list(apply(take, width))
+        list(each(take, range(len(columns))))
     return sparse.csc_array((values, indices, indptr), shape=weights.shape)
 
 

@@ -92,9 +92,7 @@ class RowLanes(NamedTuple):
     error: np.ndarray  # float32 (n, 16): c (σ(z) - t)
     curvature: np.ndarray  # float32 (n, 16): the reduced D
     positive: np.ndarray  # uint16 (n,): bit l is the label in lane l
-    work: (
-        np.ndarray
-    )  # float32 (STRETCH, 16): products and what is to be spread, a stretch at a time
+    work: np.ndarray  # float32 (STRETCH, 16): x·v, then what goes to Xᵀ
 
 
 class FeatureLanes(NamedTuple):

@@ -19,7 +19,7 @@ from taxofit.compiling import compiled, part
 
 __all__ = ["run_lanes"]
 
-# An evaluation (exponentials, a root for every row) costs as much as three products on NAICS, so
+# An evaluation (an exponential for every row, and more) costs as much as two products on NAICS, so
 # they wait for company.
 EVALUATION_GATE = 12
 LOOSEST_FORCING = 0.2

@@ -233,6 +233,11 @@ class NodeBank:
         self.n_cores = n_threads or joblib.cpu_count()
         self.n_threads = self.n_cores if self._solver.is_threaded else 1
 
+    @property
+    def n_idle_cores(self) -> int:
+        """Cores for other work while blocks are solved: one, or all where a device solves."""
+        return 1 if self.n_threads > 1 else self.n_cores
+
     def take(self, rows: NDArray[np.integer[Any]]) -> NodeBank:
         """Return the bank over some of the rows."""
         return NodeBank(

@@ -1,13 +1,25 @@
-"""The value of a given rank among few numbers, for other compiled loops.
+"""Ranks and places among numbers, for other compiled loops.
 
-NumPy's own would do, but takes three seconds to compile.
+NumPy's own would do, but that for ranks takes three seconds to compile.
 """
 
 from __future__ import annotations
 
-from taxofit.compiling import compiled
+from taxofit.compiling import compiled, part
 
-__all__ = ["value_of_rank"]
+__all__ = ["place_of", "value_of_rank"]
+
+
+@part
+def place_of(values, first, stop, wanted):
+    """Return where a value stands in ``values[first:stop]``, which ascends, or where it would."""
+    while first < stop:
+        middle = (first + stop) >> 1
+        if values[middle] < wanted:
+            first = middle + 1
+        else:
+            stop = middle
+    return first
 
 
 @compiled

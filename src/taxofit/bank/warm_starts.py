@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from taxofit.bank.columns import (
@@ -37,11 +37,12 @@ class _PickLarger:
 
     share: float = WARM_SHARE
     max_kept_whole: int = MAX_KEPT_WHOLE
+    n_threads: int = field(default=1, compare=False)
 
     def __call__(self, nodes: IntArray, C: float, solution: BlockSolution) -> Arrays:  # noqa: ARG002  (a Pick)
         weights = solution.weights
         share = self.share if weights.shape[0] > self.max_kept_whole else 0.0
-        return columns_to_arrays(prune_columns(weights, share))
+        return columns_to_arrays(prune_columns(weights, share, self.n_threads))
 
 
 class WarmStarts:
@@ -51,6 +52,8 @@ class WarmStarts:
     ----------
     n_nodes : int
         Of the taxonomy.
+    n_threads : int
+        To prune with.
 
     Attributes
     ----------
@@ -58,10 +61,10 @@ class WarmStarts:
         Fills this in as a bank is solved.
     """
 
-    def __init__(self, n_nodes: int) -> None:
+    def __init__(self, n_nodes: int, n_threads: int = 1) -> None:
         self._n_nodes = n_nodes
         self._stores: dict[float, ColumnStore] = {}
-        self.harvest = Harvest(_PickLarger(), self._receive)
+        self.harvest = Harvest(_PickLarger(n_threads=n_threads), self._receive)
 
     def _receive(self, nodes: IntArray, C: float, arrays: Arrays) -> None:
         weights = columns_from_arrays(arrays)

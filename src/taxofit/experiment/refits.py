@@ -101,7 +101,7 @@ class _WarmSolver:
             scoring.append(float(arrays["seconds"]))
 
         pick = _PickScores(self.test_rows, nodes_with_rows(self.bank))
-        warm = WarmStarts(n_nodes)
+        warm = WarmStarts(n_nodes, self.bank.n_idle_cores)
         began = time.perf_counter()
         harvest = join_harvests(Harvest(pick, receive), warm.harvest)
         self.bank.solve([C], harvest, start=self._start)

@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 
+from taxofit.bank.rank_loops import place_of
 from taxofit.compiling import compiled, part
 
 __all__ = [
@@ -124,18 +125,6 @@ def beam_scores(logs, first_child, column, gamma, width, reached, totals):
 
 
 @part
-def _find(code, first, stop, wanted):
-    """Return where a code stands among ascending ones, or where it would."""
-    while first < stop:
-        middle = (first + stop) >> 1
-        if code[middle] < wanted:
-            first = middle + 1
-        else:
-            stop = middle
-    return first
-
-
-@part
 def _along_trend(rows, i, trend):
     """Return how far row i goes along the trend."""
     indptr, indices, data = rows
@@ -167,7 +156,7 @@ def _score_children(rows, i, along, tables, node, own_score, scores):
         stop = np.int64(start[feature + 1])
         e = np.int64(start[feature])
         if e < stop and code[e] < own_code:  # the root's are the first
-            e = _find(code, e + 1, stop, own_code)
+            e = place_of(code, e + 1, stop, own_code)
         while e < stop:
             place = np.uint64(np.int64(code[e]) - own_code)
             if place >= n_unsigned:  # below zero is far above

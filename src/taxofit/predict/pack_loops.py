@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from taxofit.bank.rank_loops import value_of_rank
+from taxofit.bank.rank_loops import place_of, value_of_rank
 from taxofit.compiling import compiled, part
 
 __all__ = [
@@ -22,14 +22,8 @@ MOST_DIGITS = 10  # of a weight: a fine one, and coarse ones of up to 127 for 2*
 @part
 def _is_seen(positions, first, stop, low, high):
     """Tell whether any of these ascending positions lies in low, …, high - 1."""
-    end = stop
-    while first < stop:
-        middle = (first + stop) >> 1
-        if positions[middle] < low:
-            first = middle + 1
-        else:
-            stop = middle
-    return first < end and positions[first] < high
+    place = place_of(positions, first, stop, low)
+    return place < stop and positions[place] < high
 
 
 @part

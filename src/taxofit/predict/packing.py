@@ -117,8 +117,7 @@ def solve_and_pack(
             store.put(places, columns_from_arrays(arrays))
 
     share = 0.0 if prune == "none" else FIRST_SHARE
-    n_idle = 1 if bank.n_threads > 1 else bank.n_cores  # while a device solves
-    pick = _PickModels(n_features, has_intercept, bank.rows.is_sparse, share, n_idle)
+    pick = _PickModels(n_features, has_intercept, bank.rows.is_sparse, share, bank.n_idle_cores)
     solvable = kept[1:][nodes_with_rows(bank)[kept[1:]]]
     report = bank.solve([C], Harvest(pick, receive), nodes=solvable, start=start, progress=progress)
     if matrix is not None:
