@@ -80,19 +80,22 @@ __all__ = [
 LIGHT = 0.03
 
 _f32 = np.float32
+# Of the type of indptr: unsigned and signed numbers together would be floats.
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
 @numba.njit(inline="always")
 def _gather(rows, i, V, start):
     """Return start + Σ_j x_ij V_j, in four sums that need not wait for each other."""
     first, stop = rows.indptr[i], rows.indptr[i + 1]
-    whole = stop - (stop - first) % 4
+    whole = stop - (stop - first) % FOUR
     second = third = fourth = splat(_f32(0))
-    for k in range(first, whole, 4):
+    for k in range(first, whole, FOUR):
+        k1, k2, k3 = k + ONE, k + TWO, k + THREE
         start = fma(splat(rows.values[k]), load(V, rows.indices[k]), start)
-        second = fma(splat(rows.values[k + 1]), load(V, rows.indices[k + 1]), second)
-        third = fma(splat(rows.values[k + 2]), load(V, rows.indices[k + 2]), third)
-        fourth = fma(splat(rows.values[k + 3]), load(V, rows.indices[k + 3]), fourth)
+        second = fma(splat(rows.values[k1]), load(V, rows.indices[k1]), second)
+        third = fma(splat(rows.values[k2]), load(V, rows.indices[k2]), third)
+        fourth = fma(splat(rows.values[k3]), load(V, rows.indices[k3]), fourth)
     for k in range(whole, stop):
         start = fma(splat(rows.values[k]), load(V, rows.indices[k]), start)
     return (start + second) + (third + fourth)

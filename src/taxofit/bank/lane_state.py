@@ -60,8 +60,8 @@ LANE = np.dtype(
 class SharedRows(NamedTuple):
     """Rows of shared features in CSR, the constant column apart."""
 
-    indptr: np.ndarray  # int64 (n + 1,)
-    indices: np.ndarray  # int32
+    indptr: np.ndarray  # uint64 (n + 1,)
+    indices: np.ndarray  # uint32
     values: np.ndarray  # float32
     constant: np.ndarray  # float32 (1,): 1, or 0 where there is no constant column
     private_square: np.ndarray  # float32 (n,): s²

@@ -70,10 +70,9 @@ class LaneSolver:
         self._rows, self._settings = rows.take(self._order), settings
         rows = self._rows
         X = rows.X
-        self._csr = (X.indptr.astype(np.int64), cast(X.indices, np.int32), X.data)
+        self._csr = _for_loops(X)
         self._features = SplitFeatures.of(rows)
-        shared = self._features.shared
-        self._shared = (shared.indptr.astype(np.int64), cast(shared.indices, np.int32), shared.data)
+        self._shared = _for_loops(self._features.shared)
         self._known: dict[tuple[float, bool], tuple[SharedRows, Bases]] = {}
         self._lock = Lock()
 
@@ -139,6 +138,15 @@ class LaneSolver:
         rows, bases = self._at(C, has_rare=False, stop=stop)
         found = LaneBlock(self._features, rows, bases, problems).solve(stop)
         return self._features.restrict(found.weights)[0]
+
+
+def _for_loops(X: Any) -> tuple[Array, Array, Array]:
+    """Return indptr, indices and values of a CSR matrix as compiled loops take them.
+
+    Places are unsigned: at every access numba asks of signed ones whether they count from the end,
+    which was more work than a product itself.
+    """
+    return X.indptr.astype(np.uint64), cast(X.indices, np.int32).view(np.uint32), X.data
 
 
 def _by_length(rows: Rows) -> NDArray[np.int64]:
