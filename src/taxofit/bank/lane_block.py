@@ -85,7 +85,8 @@ class LaneBlock:
         self.masks = np.zeros((state.N_MASKS, LANES), dtype=np.float32)
         self.coefficients = np.zeros((state.N_COEFFICIENTS, LANES), dtype=np.float32)
         self.totals = np.zeros((state.N_TOTALS, LANES))
-        self.weights = np.zeros((width, features.n_features), dtype=np.float32)
+        self.work = np.zeros(m + n, dtype=np.float32)
+        self.weights = np.empty((width, features.n_features), dtype=np.float32)
         self.objective = np.zeros(width)
         self.converged = np.zeros(width, dtype=bool)
         self.n_iterations = np.zeros(width, dtype=np.int64)
@@ -162,11 +163,16 @@ class LaneBlock:
         if not done.size:
             return
         problem, base = lanes["problem"].copy(), lanes["base"].copy()
-        transfer.take_shared(
-            self.vectors, self.bases, done, problem, base, self.features.columns, self.weights
-        )
-        transfer.take_private(
-            self.row_lanes.error, self.features.private, done, problem, self.weights
+        transfer.take_weights(
+            self.vectors,
+            self.bases,
+            self.row_lanes.error,
+            done,
+            problem,
+            base,
+            self.features.origins,
+            self.work,
+            self.weights,
         )
         solved = problem[done]
         self.objective[solved] = lanes["objective"][done]

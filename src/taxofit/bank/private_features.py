@@ -29,18 +29,21 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-__all__ = ["PrivateEntries", "SplitFeatures", "solve_margin"]
+__all__ = ["Origins", "SplitFeatures", "solve_margin"]
 
 ROOT_ACCURACY = 1e-12
 MAX_ROOT_STEPS = 200
 
 
-class PrivateEntries(NamedTuple):
-    """The private entries of every row, as compiled loops take them."""
+class Origins(NamedTuple):
+    """Where the weight of every column of X comes from.
 
-    indptr: NDArray[np.int64]  # (n_rows + 1,)
-    columns: NDArray[np.int64]  # in X
-    values: NDArray[np.float32]
+    It is a factor times a number of a list: the weights of shared features and of the constant,
+    then c (σ(z) - t) of every row. Columns that no row uses have a factor of 0.
+    """
+
+    place: NDArray[np.uint32]  # (n_features,)
+    factor: NDArray[np.float32]  # (n_features,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +56,7 @@ class SplitFeatures:
         Columns that several rows use, the most frequent first: those stay in cache.
     columns : ndarray of int64, shape (n_shared + 1,)
         Where they and the constant stand in X; the last is -1 if there is no constant.
-    private : PrivateEntries
+    origins : Origins
     private_square : ndarray of float64, shape (n_rows,)
         s².
     constant : float
@@ -64,7 +67,7 @@ class SplitFeatures:
 
     shared: Any
     columns: NDArray[np.int64]
-    private: PrivateEntries
+    origins: Origins
     private_square: NDArray[np.float64]
     constant: float
     n_features: int
@@ -80,14 +83,14 @@ class SplitFeatures:
             n_users[-1] = 0
         shared = np.flatnonzero(n_users > 1)
         shared = shared[np.argsort(-n_users[shared], kind="stable")]
-        private = _private_entries(X, n_users == 1)
-        row = np.repeat(np.arange(rows.n_rows), np.diff(private.indptr))
-        square: Array = np.square(private.values, dtype=np.float64)
+        columns = np.append(shared, n_features - 1 if rows.has_constant else -1)
+        row, column, value = _private_entries(X, n_users == 1)
+        square: Array = np.square(value, dtype=np.float64)
         squares: Array = np.bincount(row, weights=square, minlength=rows.n_rows)
         return cls(
             shared=_columns_of(X, shared, int(n_users[shared].sum())),
-            columns=np.append(shared, n_features - 1 if rows.has_constant else -1),
-            private=private,
+            columns=columns,
+            origins=_origins(n_features, columns, row, column, value),
             private_square=squares,
             constant=float(rows.has_constant),
             n_features=n_features,
@@ -126,14 +129,26 @@ def solve_margin(
     return z
 
 
-def _private_entries(X: Any, is_private: NDArray[np.bool_]) -> PrivateEntries:
-    parts = [_kept(part, is_private[part.indices]) for _, _, part in row_chunks(X)]
-    counts = [np.diff(part.indptr) for part in parts]
-    return PrivateEntries(
-        np.append(0, np.cumsum(np.concatenate([*counts, []]))).astype(np.int64),
-        np.concatenate([part.indices for part in parts] or [[]]).astype(np.int64),
-        np.concatenate([part.data for part in parts] or [[]]).astype(np.float32),
+def _private_entries(X: Any, is_private: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
+    """Return rows, columns and values of all entries in private columns."""
+    found = []
+    for start, stop, part in row_chunks(X):
+        kept = _kept(part, is_private[part.indices])
+        found.append((np.repeat(np.arange(start, stop), np.diff(kept.indptr)), kept))
+    return (
+        np.concatenate([row for row, _ in found] or [np.zeros(0, dtype=np.int64)]),
+        np.concatenate([kept.indices for _, kept in found] or [np.zeros(0, dtype=np.int64)]),
+        np.concatenate([kept.data for _, kept in found] or [np.zeros(0, dtype=np.float32)]),
     )
+
+
+def _origins(n_features: int, columns: Array, row: Array, column: Array, value: Array) -> Origins:
+    place = np.zeros(n_features, dtype=np.uint32)
+    factor = np.zeros(n_features, dtype=np.float32)
+    is_there = columns >= 0
+    place[columns[is_there]], factor[columns[is_there]] = np.flatnonzero(is_there), 1
+    place[column], factor[column] = columns.size + row, -value
+    return Origins(place, factor)
 
 
 def _columns_of(X: Any, columns: NDArray[np.int64], n_entries: int) -> Any:

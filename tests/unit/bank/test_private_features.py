@@ -17,7 +17,8 @@ def rows_of(X, **options):
 def test_shared_private_and_constant_columns_are_told_apart():
     features = SplitFeatures.of(rows_of([[1, 0, 3, 0, 1], [0, 0, 4, 2, 1], [0, 5, 0, 6, 1]]))
     assert features.columns.tolist() == [4, 2, 3, 5]  # falling frequency, then the constant
-    assert features.private.columns.tolist() == [0, 1]
+    assert features.origins.place.tolist() == [4, 6, 1, 2, 0, 3]  # of four weights, three errors
+    assert features.origins.factor.tolist() == [-1, -5, 1, 1, 1, 1]
     assert features.private_square.tolist() == [1, 0, 25]
     assert features.shared.toarray().tolist() == [[1, 3, 0], [1, 4, 2], [1, 0, 6]]
     assert features.constant == 1
@@ -34,7 +35,7 @@ def test_without_a_constant_its_place_is_nowhere():
 def test_an_explicit_zero_makes_no_user_of_a_column():
     X = sparse.csr_array((np.array([1.0, 0.0]), np.array([0, 0]), np.array([0, 1, 2])), (2, 1))
     features = SplitFeatures.of(Rows.prepare(X))
-    assert features.private.columns.tolist() == [0]
+    assert features.origins.factor.tolist() == [-1, 1]
     assert features.shared.shape == (2, 0)
 
 
