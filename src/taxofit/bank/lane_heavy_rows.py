@@ -23,12 +23,15 @@ import numpy as np
 
 from taxofit.bank.lane_state import STARTING
 from taxofit.bank.rank_loops import value_of_rank
-from taxofit.bank.simd import LANES, any_true, load, store
+from taxofit.bank.simd import LANES, any_true, fma, load, splat, store, sum_of, widen
 from taxofit.compiling import part
 
 __all__ = ["HeavyRows", "correct_direction", "find_heavy_rows", "solve_heavy", "start_heavy"]
 
-MOST = 32
+# Passes that only multiply, for some nodes of NAICS at C = 10: 985 with 31 rows, 914 with 47,
+# and 889 with 63, whose systems cost more than that saves.
+MOST = 47
+N_BLOCKS = (MOST + LANES) // LANES  # of 16 unknowns, the mean row's included
 LEAST = 0.05  # curvature; rows have a norm of about 1, and the regulariser a curvature of 1
 CANDIDATES = 4 * MOST
 # The next Newton step looks at rows from this share of the lightest that was taken in this one.
@@ -42,10 +45,9 @@ class HeavyRows(NamedTuple):
     threshold: np.ndarray  # float32 (1, 16): curvature from which rows are looked at
     rows: np.ndarray  # int64 (16, CANDIDATES)
     curvature: np.ndarray  # float32 (16, CANDIDATES)
-    factor: np.ndarray  # float64 (16, MOST + 1, MOST + 1): U of UᵀU = D⁻¹ + S M Sᵀ, its diagonal
-    # inverted
-    answer: np.ndarray  # float64 (16, MOST + 1): of the small system
-    dense: np.ndarray  # float64 (m,): zeros, to spread a row out
+    factor: np.ndarray  # float64 (16, N_BLOCKS, MOST + 1, 16): see `start_heavy`
+    answer: np.ndarray  # float64 (16, N_BLOCKS, 16): of the small system
+    table: np.ndarray  # float32 (m, 16): zeros, to spread rows out
     ranked: np.ndarray  # float32 (CANDIDATES,): to rank curvatures in
     wanted: np.ndarray  # float32 (1, 16): 1 in lanes that want new rows
     excess: np.ndarray  # float32 (1, 16): of a row's curvature over the threshold
@@ -58,9 +60,9 @@ class HeavyRows(NamedTuple):
             np.zeros((1, LANES), dtype=np.float32),
             np.zeros((LANES, CANDIDATES), dtype=np.int64),
             np.zeros((LANES, CANDIDATES), dtype=np.float32),
-            np.zeros((LANES, MOST + 1, MOST + 1)),
-            np.zeros((LANES, MOST + 1)),
-            np.zeros(n_features),
+            np.zeros((LANES, N_BLOCKS, MOST + 1, LANES)),
+            np.zeros((LANES, N_BLOCKS, LANES)),
+            np.zeros((n_features, LANES), dtype=np.float32),
             np.zeros(CANDIDATES, dtype=np.float32),
             np.zeros((1, LANES), dtype=np.float32),
             np.zeros((1, LANES), dtype=np.float32),
@@ -139,40 +141,65 @@ def _scale(bases, mass, j):
 
 @part
 def start_heavy(heavy, rows, bases, mass, mean_square, k):
-    """Factorise the small system of lane k.
+    """Factorise the small system of lane k: UᵀU = D⁻¹ + S M Sᵀ.
+
+    Row a of U and its columns from 16 c on are ``factor[k, c, a]``; the diagonal is inverted, and
+    what is left of it is 0.
 
     mass : of its light rows; mean_square : μ·M μ of their mean μ.
     """
-    n, dense, U, mean = heavy.n_rows[k], heavy.dense, heavy.factor[k], bases.mean
+    n, U = heavy.n_rows[k], heavy.factor[k]
+    for c in range((n >> 4) + 1):
+        _multiply_rows(heavy, rows, bases, mass, k, c)
+    for a in range(n):
+        U[n >> 4, a, n & 15] = heavy.answer[k, a >> 4, a & 15]
+    U[n >> 4, n, n & 15] = mean_square + 1.0 / mass
+    for b in range(n + 1):
+        c, lane = b >> 4, b & 15
+        column = U[c]
+        least = 1.0 / (heavy.curvature[k, b] if b < n else mass)
+        if b < n:
+            column[b, lane] += least
+        for d in range(c, (n >> 4) + 1):
+            total = load(U[d], b)
+            for a in range(b):
+                total = total - splat(column[a, lane]) * load(U[d], a)
+            store(U[d], b, total)
+        inverse = 1.0 / math.sqrt(max(column[b, lane], least))  # less it can be by rounding only
+        for d in range(c, (n >> 4) + 1):
+            store(U[d], b, load(U[d], b) * splat(inverse))
+        for left in range(lane):
+            column[b, left] = 0
+        column[b, lane] = inverse
+
+
+@part
+def _multiply_rows(heavy, rows, bases, mass, k, c):
+    """Set S M Sᵀ in block c of columns, down to the diagonal; the answer becomes S M μ there."""
+    n, table, mean, column = heavy.n_rows[k], heavy.table, bases.mean, heavy.factor[k, c]
     constant, last = rows.constant[0], mean.size - 1
     scaled_constant = constant * _scale(bases, mass, last)
-    for a in range(n):
-        i = heavy.rows[k, a]
+    stop = min(n, LANES * (c + 1))
+    for b in range(LANES * c, stop):
+        i = heavy.rows[k, b]
         for q in range(rows.indptr[i], rows.indptr[i + 1]):
             j = rows.indices[q]
-            dense[j] = rows.values[q] * _scale(bases, mass, j)
-        for b in range(a, n):
-            total = constant * scaled_constant
-            other = heavy.rows[k, b]
-            for q in range(rows.indptr[other], rows.indptr[other + 1]):
-                total += rows.values[q] * dense[rows.indices[q]]
-            U[a, b] = total
-        U[a, a] += 1.0 / heavy.curvature[k, a]
-        total = mean[last] * scaled_constant
+            table[j, b & 15] = rows.values[q] * _scale(bases, mass, j)
+    for a in range(stop):
+        i = heavy.rows[k, a]
+        total = splat(np.float64(constant * scaled_constant))
         for q in range(rows.indptr[i], rows.indptr[i + 1]):
-            total += mean[rows.indices[q]] * dense[rows.indices[q]]
-            dense[rows.indices[q]] = 0
-        U[a, n] = total
-    U[n, n] = mean_square + 1.0 / mass
-    n += 1
-    for a in range(n):
-        inverse = 1.0 / math.sqrt(U[a, a])
-        for b in range(a + 1, n):
-            U[a, b] *= inverse
-        U[a, a] = inverse
-        for b in range(a + 1, n):
-            for c in range(b, n):
-                U[b, c] -= U[a, b] * U[a, c]
+            x = splat(np.float64(rows.values[q]))
+            total = fma(x, widen(load(table, rows.indices[q])), total)
+        store(column, a, total)
+    for b in range(LANES * c, stop):
+        i = heavy.rows[k, b]
+        total_on_mean = mean[last] * scaled_constant
+        for q in range(rows.indptr[i], rows.indptr[i + 1]):
+            j = rows.indices[q]
+            total_on_mean += mean[j] * table[j, b & 15]
+            table[j, b & 15] = 0
+        heavy.answer[k, c, b & 15] = total_on_mean
 
 
 @part
@@ -190,20 +217,25 @@ def solve_heavy(heavy, rows, bases, mass, on_mean, residual, k):
         for q in range(rows.indptr[i], rows.indptr[i + 1]):
             j = rows.indices[q]
             total += rows.values[q] * _scale(bases, mass, j) * residual[j, k]
-        y[a] = total
-    y[n] = on_mean
-    n += 1
+        y[a >> 4, a & 15] = total
+    y[n >> 4, n & 15] = on_mean
     energy = 0.0
-    for a in range(n):
-        y[a] *= U[a, a]
-        energy += y[a] * y[a]
-        for b in range(a + 1, n):
-            y[b] -= U[a, b] * y[a]
-    for a in range(n - 1, -1, -1):
-        total = y[a]
-        for b in range(a + 1, n):
-            total -= U[a, b] * y[b]
-        y[a] = total * U[a, a]
+    for a in range(n + 1):
+        c, lane = a >> 4, a & 15
+        found = y[c, lane] * U[c, a, lane]
+        energy += found * found
+        for d in range(c, (n >> 4) + 1):
+            store(y, d, load(y, d) - load(U[d], a) * splat(found))
+        y[c, lane] = found
+    for a in range(n + 1, LANES * ((n >> 4) + 1)):
+        y[a >> 4, a & 15] = 0
+    for a in range(n, -1, -1):
+        c, lane = a >> 4, a & 15
+        total = splat(0.0)
+        for d in range(c, (n >> 4) + 1):
+            total = fma(load(U[d], a), load(y, d), total)
+        inverse, found = U[c, a, lane], y[c, lane]
+        y[c, lane] = (found - (sum_of(total) - inverse * found)) * inverse
     return energy
 
 
@@ -214,11 +246,11 @@ def correct_direction(heavy, rows, bases, mass, direction, k):
     last = direction.shape[0] - 1
     change, total = 0.0, 0.0
     for a in range(heavy.n_rows[k]):
-        i = heavy.rows[k, a]
-        total += y[a]
+        i, share = heavy.rows[k, a], y[a >> 4, a & 15]
+        total += share
         for q in range(rows.indptr[i], rows.indptr[i + 1]):
             j = rows.indices[q]
-            change += _lower(direction, j, k, rows.values[q] * y[a] * _scale(bases, mass, j))
+            change += _lower(direction, j, k, rows.values[q] * share * _scale(bases, mass, j))
     total *= rows.constant[0] * _scale(bases, mass, last)
     return change + _lower(direction, last, k, total)
 

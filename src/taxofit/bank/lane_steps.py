@@ -146,7 +146,7 @@ def _solve_heavy(lane, heavy, rows, bases, vectors, coefficients, totals, k):
     on_mean = totals[state.ON_MEAN, k]
     explained = heavy_rows.solve_heavy(heavy, rows, bases, lane.mass, on_mean, vectors.residual, k)
     totals[state.SCALED_RESIDUAL, k] -= explained
-    coefficients[state.MEAN_SHARE, k] = -heavy.answer[k, heavy.n_rows[k]]
+    coefficients[state.MEAN_SHARE, k] = -heavy.answer[k, heavy.n_rows[k] >> 4, heavy.n_rows[k] & 15]
 
 
 @part

@@ -1,11 +1,12 @@
-"""Sixteen float32 numbers at once: a numba type for explicit vector code.
+"""Sixteen numbers at once: numba types for explicit vector code.
 
 Left to itself the compiler turns a loop over 16 problems into loads and stores of every partial
 result. With a type of its own such a group stays in one register (or two, or four: LLVM splits what
 the machine does not have), and kernels read like scalar code: ``fma(x, load(V, j), total)``.
 
-Arrays of lanes have shape (n, 16), C order; ``load(A, j)`` is row j, one cache line. Truth is a
-vector too: a lane is true where it is above zero.
+Arrays of lanes have shape (n, 16), C order; ``load(A, j)`` is row j, one cache line of float32.
+Truth is a vector too: a lane is true where it is above zero. Lanes of float64 have arithmetic,
+:func:`fma` and :func:`sum_of` only.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ __all__ = [
     "splat",
     "square_root",
     "store",
+    "sum_of",
+    "widen",
     "with_sign",
 ]
 
@@ -52,19 +55,30 @@ _MASK = ir.VectorType(ir.IntType(1), LANES)
 
 
 class LanesType(types.Type):
-    """The numba type of 16 float32 lanes."""
+    """The numba type of 16 lanes of float32 or float64."""
 
-    def __init__(self) -> None:
-        super().__init__("float32x16")
+    def __init__(self, dtype: types.Float) -> None:
+        super().__init__(f"{dtype}x{LANES}")
+        self.dtype = dtype
+
+    @property
+    def vector(self) -> ir.VectorType:
+        """What it is to LLVM."""
+        return _F32 if self.dtype == types.float32 else _F64
 
 
-lanes_type = LanesType()
+lanes_type = LanesType(types.float32)
+wide_type = LanesType(types.float64)
+
+
+def _lanes_of(dtype):
+    return wide_type if dtype == types.float64 else lanes_type
 
 
 @register_model(LanesType)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager, kind):
-        super().__init__(manager, kind, _F32)
+        super().__init__(manager, kind, kind.vector)
 
 
 def _row_pointer(context, builder, array_type, array, row, vector):
@@ -78,28 +92,32 @@ def _constant(value):
 
 
 def _call(builder, name, arguments):
-    signature = ir.FunctionType(_F32, [_F32] * len(arguments))
-    return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), arguments)
+    vector = arguments[0].type
+    suffix = f"v{LANES}f{32 if vector == _F32 else 64}"
+    signature = ir.FunctionType(vector, [vector] * len(arguments))
+    function = cgutils.get_or_insert_function(builder.module, signature, f"{name}.{suffix}")
+    return builder.call(function, arguments)
 
 
 @intrinsic
 def load(typing, array, row):
-    """Return row ``row`` of a float32 array of shape (n, 16)."""
+    """Return row ``row`` of an array of shape (n, 16)."""
+    lanes = _lanes_of(array.dtype)
 
     def generate(context, builder, signature, arguments):
-        pointer = _row_pointer(context, builder, signature.args[0], *arguments, _F32)
+        pointer = _row_pointer(context, builder, signature.args[0], *arguments, lanes.vector)
         return builder.load(pointer, align=4)
 
-    return lanes_type(array, types.intp), generate
+    return lanes(array, types.intp), generate
 
 
 @intrinsic
 def store(typing, array, row, lanes):
-    """Set row ``row`` of a float32 array of shape (n, 16)."""
+    """Set row ``row`` of an array of shape (n, 16)."""
 
     def generate(context, builder, signature, arguments):
         array, row, lanes = arguments
-        pointer = _row_pointer(context, builder, signature.args[0], array, row, _F32)
+        pointer = _row_pointer(context, builder, signature.args[0], array, row, lanes.type)
         builder.store(lanes, pointer, align=4)
         return context.get_dummy_value()
 
@@ -134,14 +152,39 @@ def clear(typing, totals, row):
 
 @intrinsic
 def splat(typing, number):
-    """Return 16 times the same float32."""
+    """Return 16 times the same number."""
+    lanes = _lanes_of(number)
 
     def generate(context, builder, signature, arguments):
-        nothing = ir.Constant(_F32, ir.Undefined)
+        nothing = ir.Constant(lanes.vector, ir.Undefined)
         first = builder.insert_element(nothing, arguments[0], ir.Constant(ir.IntType(32), 0))
         return builder.shuffle_vector(first, nothing, ir.Constant(_I32, [0] * LANES))
 
-    return lanes_type(types.float32), generate
+    return lanes(lanes.dtype), generate
+
+
+@intrinsic
+def widen(typing, x):
+    """Return float32 lanes as float64."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.fpext(arguments[0], _F64)
+
+    return wide_type(x), generate
+
+
+@intrinsic
+def sum_of(typing, x):
+    """Return the sum of float64 lanes, in whatever order is fast."""
+
+    def generate(context, builder, signature, arguments):
+        kind = ir.FunctionType(ir.DoubleType(), [ir.DoubleType(), _F64])
+        name = f"llvm.vector.reduce.fadd.v{LANES}f64"
+        function = cgutils.get_or_insert_function(builder.module, kind, name)
+        zero = ir.Constant(ir.DoubleType(), 0.0)
+        return builder.call(function, [zero, arguments[0]], fastmath=("reassoc",))
+
+    return types.float64(x), generate
 
 
 @intrinsic
@@ -159,9 +202,9 @@ def fma(typing, x, y, z):
     """Return x y + z, rounded once where the machine can."""
 
     def generate(context, builder, signature, arguments):
-        return _call(builder, "llvm.fmuladd.v16f32", arguments)
+        return _call(builder, "llvm.fmuladd", arguments)
 
-    return lanes_type(x, y, z), generate
+    return x(x, y, z), generate
 
 
 @intrinsic
@@ -191,7 +234,7 @@ def _from_llvm(name, n_arguments):
     """Return the function of lanes that LLVM has under this name."""
 
     def generate(context, builder, signature, arguments):
-        return _call(builder, f"llvm.{name}.v16f32", arguments)
+        return _call(builder, f"llvm.{name}", arguments)
 
     if n_arguments == 1:
 
@@ -256,7 +299,7 @@ def _register_operator(symbol, instruction):
         def generate(context, builder, signature, arguments):
             return getattr(builder, instruction)(*arguments)
 
-        return lanes_type(x, y), generate
+        return x(x, y), generate
 
     @overload(symbol)
     def of_lanes(x, y):

@@ -31,6 +31,15 @@ def arithmetic(x, y, z, out):
 
 
 @numba.njit
+def wide_arithmetic(x, y, out):
+    a, b = simd.widen(simd.load(x, 0)), simd.load(y, 0)
+    simd.store(out, 0, a + b)
+    simd.store(out, 1, a - b)
+    simd.store(out, 2, simd.fma(a, b, simd.splat(3.0)))
+    return simd.sum_of(a * b)
+
+
+@numba.njit
 def functions(x, out):
     e = simd.exp_of_negative(simd.load(x, 0))
     simd.store(out, 0, e)
@@ -53,6 +62,19 @@ def test_arithmetic_is_that_of_numpy():
     expected = [a + b, a - b, a * b, a / b, a * b + c, np.where(c > 0, a, b), np.clip(a, -1, 1)]
     expected += [np.maximum(a, b), np.minimum(a, b), np.copysign(a, b), np.sqrt(np.abs(a))]
     np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_arithmetic_of_wide_lanes_is_that_of_float64():
+    rng = np.random.default_rng(0)
+    x, y, out = (
+        lanes(rng.standard_normal(simd.LANES)),
+        rng.standard_normal((1, 16)),
+        np.ones((3, 16)),
+    )
+    found = wide_arithmetic(x, y, out)
+    a, b = x[0].astype(np.float64), y[0]
+    np.testing.assert_allclose(out, [a + b, a - b, a * b + 3.0], rtol=1e-14)
+    assert found == pytest.approx(a @ b, rel=1e-12)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan])
