@@ -82,8 +82,8 @@ def copy_bandwidth(n_threads):
 def product_traffic(problem, C):
     """Bytes per second that the products of a bank move, counting each shared entry of X once.
 
-    For sixteen problems an entry is 8 bytes of X, a line of 64 bytes read for X v, and a line read
-    and written for the product with its transpose.
+    For sixteen problems an entry is 8 bytes of X and a line of 64 bytes read for X v, and the same
+    again for the product with its transpose.
     """
     bank = problem.bank()
     n_shared = SplitFeatures.of(bank.rows).shared.nnz
@@ -96,7 +96,7 @@ def product_traffic(problem, C):
     start = time.perf_counter()
     bank.solve([C], Harvest(pick, lambda *_: None))
     seconds = time.perf_counter() - start
-    return sum(n_products) / 2 / LANES * n_shared * (8 + 3 * 64) / seconds
+    return sum(n_products) / 2 / LANES * n_shared * 2 * (8 + 64) / seconds
 
 
 def growth(best):

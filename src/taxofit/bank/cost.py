@@ -194,8 +194,8 @@ def network_bytes(size: FitSize, n_workers: int) -> tuple[float, float]:
 
 
 def _copies_of_rows(size: FitSize) -> float:
-    """Bytes of the rows with the constant and of the shared features, and of both in part."""
-    once = ENTRY * (2 * size.n_entries + size.n_rows)
+    """Bytes of the rows with the constant, and of the shared features by row and by column."""
+    once = ENTRY * (3 * size.n_entries + size.n_rows)
     return once * (2 if size.Cs else 1)
 
 

@@ -19,7 +19,7 @@ from taxofit.bank.stopping import StopFlag
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from taxofit.bank.lane_state import Bases, SharedRows
+    from taxofit.bank.lane_state import Bases, SharedColumns, SharedRows
     from taxofit.bank.private_features import SplitFeatures
 
     Lanes = NDArray[np.int64]
@@ -67,19 +67,25 @@ class LaneBlock:
     ----------
     features : SplitFeatures
     rows : SharedRows
+    columns : SharedColumns
     bases : Bases
     problems : Problems
     """
 
     def __init__(
-        self, features: SplitFeatures, rows: SharedRows, bases: Bases, problems: Problems
+        self,
+        features: SplitFeatures,
+        rows: SharedRows,
+        columns: SharedColumns,
+        bases: Bases,
+        problems: Problems,
     ) -> None:
         n, m, width = rows.cost.size, features.columns.size, problems.base.size
-        self.features, self.rows, self.bases, self.problems = features, rows, bases, problems
-        self.vectors = state.FeatureLanes(*line_aligned(6, m))
-        error, curvature = line_aligned(2, n)
-        (work,) = line_aligned(1, state.STRETCH)
-        self.row_lanes = state.RowLanes(error, curvature, np.zeros(n, dtype=np.uint16), work)
+        self.features, self.rows, self.columns = features, rows, columns
+        self.bases, self.problems = bases, problems
+        self.vectors = state.FeatureLanes(*line_aligned(5, m))
+        curvature, pull = line_aligned(2, n)
+        self.row_lanes = state.RowLanes(curvature, pull, np.zeros(n, dtype=np.uint16))
         self.heavy = HeavyRows.empty(m)
         self.lanes = np.zeros(LANES, dtype=state.LANE)
         self.masks = np.zeros((state.N_MASKS, LANES), dtype=np.float32)
@@ -109,6 +115,7 @@ class LaneBlock:
             run_lanes(
                 self.lanes,
                 self.rows,
+                self.columns,
                 self.row_lanes,
                 self.vectors,
                 self.heavy,
@@ -148,12 +155,12 @@ class LaneBlock:
         transfer.load_labels(self.row_lanes, problems.row_class, problems.tables, fresh, problem)
         self.masks[:] = 0
         self.masks[state.FRESH, fresh] = 1
-        loops.begin_directions(self.vectors, self.bases, self.masks, self.coefficients, self.totals)
+        loops.begin_problems(self.vectors, self.bases, self.masks)
         if problems.starts is not None:
             transfer.load_starts(self.vectors, self.bases, problems.starts, fresh, problem, base)
         known = fresh[lanes["mode"][fresh] == state.AT_BASE]
         transfer.begin_at_base(
-            self.row_lanes, self.rows, self.bases, self.vectors.product, lanes, known
+            self.row_lanes, self.rows, self.bases, self.vectors.residual, lanes, known
         )
 
     def _take_finished(self) -> None:
@@ -162,19 +169,18 @@ class LaneBlock:
         done = np.flatnonzero(lanes["mode"] == state.FINISHED)
         if not done.size:
             return
-        problem, base = lanes["problem"].copy(), lanes["base"].copy()
         transfer.take_weights(
             self.vectors,
+            self.row_lanes,
+            self.rows,
             self.bases,
-            self.row_lanes.error,
+            lanes,
             done,
-            problem,
-            base,
             self.features.origins,
             self.work,
             self.weights,
         )
-        solved = problem[done]
+        solved = lanes["problem"][done]
         self.objective[solved] = lanes["objective"][done]
         self.converged[solved] = lanes["converged"][done]
         self.n_iterations[solved] = lanes["n_newton"][done]

@@ -22,6 +22,7 @@ from taxofit.bank.lane_state import (
     BETA,
     CAUTIOUS,
     CONJUGATING,
+    CONSTANT_PRODUCT,
     CURVING,
     DIAGONAL,
     DIRECTION,
@@ -52,7 +53,6 @@ from taxofit.bank.lane_state import (
     TRYING,
 )
 from taxofit.bank.simd import (
-    LANES,
     accumulate,
     any_true,
     clear,
@@ -68,10 +68,10 @@ from taxofit.compiling import compiled
 
 __all__ = [
     "begin_directions",
-    "collect_gradients",
-    "conjugate_step",
+    "begin_problems",
     "curvature_pass",
     "evaluation_pass",
+    "feature_pass",
     "next_directions",
 ]
 
@@ -102,42 +102,35 @@ def _gather(rows, i, V, start):
 
 
 @numba.njit(inline="always")
-def _scatter(rows, i, a, out):
-    """Add x_ij a to out_j for every entry of row i."""
-    for k in range(rows.indptr[i], rows.indptr[i + 1]):
-        j = rows.indices[k]
-        store(out, j, fma(splat(rows.values[k]), a, load(out, j)))
+def _clear_totals(totals):
+    """Set to 0 what a pass over features adds up."""
+    for row in (RESIDUAL, SCALED_RESIDUAL, STEP, ON_MEAN, STEP_ON_MEAN, STEP_SPREAD):
+        clear(totals, row)
+    for row in (GRADIENT, SLOPE, NORM, MEAN_SQUARE):
+        clear(totals, row)
 
 
 @numba.njit(inline="always")
-def _scatter_with_squares(rows, i, a, b, out):
-    """Add x_ij a + x_ij² b to out_j for every entry of row i."""
-    for k in range(rows.indptr[i], rows.indptr[i + 1]):
-        j = rows.indices[k]
-        x = splat(rows.values[k])
-        store(out, j, fma(x, fma(x, b, a), load(out, j)))
-
-
-@numba.njit(inline="always")
-def _add_total(out, j, totals, row):
-    for k in range(LANES):
-        out[j, k] += totals[row, k]
+def _gather_squares(columns, j, V, start):
+    """Return start + Σ_i x_ij² V_i."""
+    for k in range(columns.indptr[j], columns.indptr[j + 1]):
+        x = columns.values[k]
+        start = fma(splat(x * x), load(V, columns.indices[k]), start)
+    return start
 
 
 @compiled
-def curvature_pass(rows, curvature, vectors, masks, totals):
-    """Add Xᵀ D X v to ``product`` in curving lanes, the diagonal of Xᵀ D X in diagonal ones.
+def curvature_pass(rows, lanes, vectors, masks, totals):
+    """Set the pull of rows to D X v in curving lanes, to D in diagonal ones.
 
-    masks : float32 (k, 16), rows CURVING and DIAGONAL are used; totals : float64 (k, 16), row
-    ENERGY gets Σ_i D_i (x_i·v)².
+    masks : float32 (k, 16), row DIAGONAL is used; totals : float64 (k, 16), row ENERGY gets
+    Σ_i D_i (x_i·v)², row ON_CONSTANT the product with the constant column.
     """
     n = rows.cost.size
-    V, out = vectors.direction, vectors.product
-    last = V.shape[0] - 1
+    V = vectors.direction
     constant = splat(rows.constant[0])
-    offset = constant * load(V, last)
-    curving, diagonal = load(masks, CURVING), load(masks, DIAGONAL)
-    any_diagonal = any_true(diagonal)
+    offset = constant * load(V, V.shape[0] - 1)
+    diagonal = load(masks, DIAGONAL)
     zero = splat(_f32(0))
     clear(totals, ENERGY)
     clear(totals, ON_CONSTANT)
@@ -146,39 +139,31 @@ def curvature_pass(rows, curvature, vectors, masks, totals):
         on_constant = zero
         for i in range(first, min(n, first + STRETCH)):
             q = _gather(rows, i, V, offset)
-            D = load(curvature, i)
+            D = load(lanes.curvature, i)
             a = D * q
             energy = fma(a, q, energy)
-            a = a * curving
-            if any_diagonal:
-                b = D * diagonal
-                _scatter_with_squares(rows, i, a, b, out)
-                a = a + b  # x² = x in the constant column
-            else:
-                _scatter(rows, i, a, out)
+            a = pick(diagonal, D, a)
+            store(lanes.pull, i, a)
             on_constant = on_constant + a
         accumulate(totals, ENERGY, energy)
         accumulate(totals, ON_CONSTANT, on_constant * constant)
-    _add_total(out, last, totals, ON_CONSTANT)
 
 
 @compiled
 def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
-    """Evaluate lanes at w₀ + v: errors, curvature, loss, and the gradient difference.
+    """Evaluate lanes at w₀ + v: curvature, loss, and a pull of c (σ(z) - t - σ(z₀)).
 
-    u = x·(w₀ + v);  z + c s² (σ(z) - t) = u;  D = c σ'(z) / (1 + c σ'(z) s²);
-    product += Xᵀ c (σ(z) - t - σ(z₀)). Cautious lanes take D from
-    :func:`~taxofit.bank.lane_margins.wide_curvature`.
+    u = x·(w₀ + v);  z + c s² (σ(z) - t) = u;  D = c σ'(z) / (1 + c σ'(z) s²). Cautious lanes take D
+    from :func:`~taxofit.bank.lane_margins.wide_curvature`.
     Totals row LOSS gets Σ c log-loss + ½ c² s² (σ - t)²: the loss and half the squared norm of the
-    private weights; LIGHT_MASS gets Σ min(D, LIGHT). Curving lanes get Xᵀ D X v on the way, as in
-    :func:`curvature_pass`.
+    private weights; LIGHT_MASS gets Σ min(D, LIGHT). Curving lanes get a pull of D X v on the way,
+    as in :func:`curvature_pass`.
     """
     n = rows.cost.size
-    V, out = vectors.direction, vectors.product
-    last = V.shape[0] - 1
+    V = vectors.direction
     constant = splat(rows.constant[0])
-    offset = constant * load(V, last)
-    curving, evaluating = load(masks, CURVING), load(masks, EVALUATING)
+    offset = constant * load(V, V.shape[0] - 1)
+    evaluating = load(masks, EVALUATING)
     second = load(masks, FROM_SECOND_BASE)
     cautious = load(masks, CAUTIOUS)
     zero, one = splat(_f32(0)), splat(_f32(1))
@@ -194,9 +179,9 @@ def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
         mass = zero
         stop = min(n, first + STRETCH)
         for i in range(first, stop):
-            store(lanes.work, i - first, _gather(rows, i, V, offset))
+            store(lanes.pull, i, _gather(rows, i, V, offset))
         for i in range(first, stop):
-            q = load(lanes.work, i - first)
+            q = load(lanes.pull, i)
             D = load(lanes.curvature, i)
             product = D * q
             energy = fma(product, q, energy)
@@ -214,108 +199,81 @@ def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
                 new = pick(near, others[2], new)
             loss = loss + found
             base = pick(second, splat(bases.slope[1, i]), splat(bases.slope[0, i]))
-            store(lanes.error, i, pick(evaluating, error, load(lanes.error, i)))
             store(lanes.curvature, i, pick(evaluating, new, D))
             mass = mass + minimum(new, limit)
 
-            a = pick(evaluating, error - base, product * curving)
-            store(lanes.work, i - first, a)
+            a = pick(evaluating, error - base, product)
+            store(lanes.pull, i, a)
             on_constant = on_constant + a
-        for i in range(first, stop):
-            _scatter(rows, i, load(lanes.work, i - first), out)
         accumulate(totals, ENERGY, energy)
         accumulate(totals, LOSS, loss)
         accumulate(totals, LIGHT_MASS, mass)
         accumulate(totals, ON_CONSTANT, on_constant * constant)
-    _add_total(out, last, totals, ON_CONSTANT)
 
 
 @compiled
-def conjugate_step(vectors, bases, masks, coefficients, totals):
-    """Take one step of conjugate gradients in curving lanes, and clear ``product``.
+def feature_pass(columns, pull, bases, vectors, masks, coefficients, totals):
+    """Multiply the pull of rows by Xᵀ, and do with the product o what a lane is there for.
 
-    s += α v;  r -= α (v + product), in lanes with α = 0 nothing moves. In diagonal lanes the scale
-    becomes 1 / (1 + product). Totals get r·r, r·M r, μ·M r of the mean row μ,
-    s·s, s·μ and Σ_j spread_j s_j².
+    Curving lanes take a step of conjugate gradients: s += α v;  r -= α (v + o); in lanes with α = 0
+    nothing moves. In diagonal lanes the scale becomes 1 / (1 + o). In evaluated ones the residual
+    becomes minus the gradient g = g₀ + v + o, unless they stand at a base: there it is that
+    already. Rescaled lanes get M = 1 / (1 + mass · spread).
+
+    Totals get r·r, r·M r, μ·M r of the mean row μ, s·s, s·μ and Σ_j spread_j s_j². Where any lane
+    has been evaluated they get g·g, g·s (the slope along the step), ‖w₀ + v‖² and μ·M μ too.
     """
-    S, V, R = vectors.step, vectors.direction, vectors.residual
-    M, product = vectors.scale, vectors.product
+    S, V, R, M = vectors.step, vectors.direction, vectors.residual, vectors.scale
     m = V.shape[0]
     alpha, diagonal = load(coefficients, ALPHA), load(masks, DIAGONAL)
+    evaluating, evaluated = load(masks, EVALUATING), load(masks, EVALUATED)
+    rescaled, mass = load(masks, RESCALED), load(coefficients, MASS)
+    second, on_constant = load(masks, FROM_SECOND_BASE), load(coefficients, CONSTANT_PRODUCT)
     zero, one = splat(_f32(0)), splat(_f32(1))
-    any_diagonal = any_true(diagonal)
-    clear(totals, RESIDUAL)
-    clear(totals, SCALED_RESIDUAL)
-    clear(totals, STEP)
-    clear(totals, ON_MEAN)
-    clear(totals, STEP_ON_MEAN)
-    clear(totals, STEP_SPREAD)
+    any_diagonal, any_evaluated = any_true(diagonal), any_true(evaluated)
+    any_pull = any_true(load(masks, CURVING) + diagonal + evaluating)
+    _clear_totals(totals)
     for first in range(0, m, STRETCH):
-        rr, rmr, ss, on_mean = zero, zero, zero, zero
-        step_on_mean, step_spread = zero, zero
+        rr = rmr = ss = on_mean = step_on_mean = step_spread = zero
+        gg = gs = ww = mean_square = zero
         for j in range(first, min(m, first + STRETCH)):
-            v, o, scale = load(V, j), load(product, j), load(M, j)
-            store(product, j, zero)
+            o = rest = on_constant if j == m - 1 else zero
+            if any_pull:
+                o = _gather(columns, j, pull, rest)
+            if any_diagonal:
+                o = pick(diagonal, _gather_squares(columns, j, pull, rest), o)
+            s, v, r, scale = load(S, j), load(V, j), load(R, j), load(M, j)
+            mean, spread = splat(bases.mean[j]), splat(bases.spread[j])
+            if any_evaluated:
+                g = pick(second, splat(bases.gradient[1, j]), splat(bases.gradient[0, j]))
+                g = pick(evaluating, g + v + o, zero - r)
+                r = pick(evaluated, zero - g, r)
+                w = v + pick(second, splat(bases.weights[1, j]), splat(bases.weights[0, j]))
+                scale = pick(rescaled, one / fma(mass, spread, one), scale)
+                store(M, j, scale)
+                gg, gs, ww = fma(g, g, gg), fma(g, s, gs), fma(w, w, ww)
+                mean_square = fma(scale * mean, mean, mean_square)
             if any_diagonal:
                 scale = pick(diagonal, one / (one + o), scale)
                 store(M, j, scale)
-            s = fma(alpha, v, load(S, j))
-            r = load(R, j) - alpha * (v + o)
+            s, r = fma(alpha, v, s), r - alpha * (v + o)
             store(S, j, s)
             store(R, j, r)
-            rr = fma(r, r, rr)
-            y = r * scale
-            rmr = fma(y, r, rmr)
-            mean = splat(bases.mean[j])
-            on_mean = fma(y, mean, on_mean)
-            square = s * s
-            ss = ss + square
-            step_on_mean = fma(s, mean, step_on_mean)
-            step_spread = fma(square, splat(bases.spread[j]), step_spread)
+            y, square = r * scale, s * s
+            rr, rmr, on_mean = fma(r, r, rr), fma(y, r, rmr), fma(y, mean, on_mean)
+            ss, step_on_mean = ss + square, fma(s, mean, step_on_mean)
+            step_spread = fma(square, spread, step_spread)
         accumulate(totals, RESIDUAL, rr)
         accumulate(totals, SCALED_RESIDUAL, rmr)
         accumulate(totals, STEP, ss)
         accumulate(totals, ON_MEAN, on_mean)
         accumulate(totals, STEP_ON_MEAN, step_on_mean)
         accumulate(totals, STEP_SPREAD, step_spread)
-
-
-@compiled
-def collect_gradients(vectors, bases, masks, coefficients, totals):
-    """Set the residual of evaluated lanes to minus their gradient g = g₀ + v + product.
-
-    Rescaled lanes get M = 1 / (1 + mass · spread) too. Totals get g·g, g·s (the slope along the
-    step), ‖w₀ + v‖², and μ·M μ of the mean row μ.
-    """
-    S, V, R, product = vectors.step, vectors.direction, vectors.residual, vectors.product
-    m = V.shape[0]
-    evaluated, second = load(masks, EVALUATED), load(masks, FROM_SECOND_BASE)
-    rescaled, mass = load(masks, RESCALED), load(coefficients, MASS)
-    zero, one = splat(_f32(0)), splat(_f32(1))
-    clear(totals, GRADIENT)
-    clear(totals, SLOPE)
-    clear(totals, NORM)
-    clear(totals, MEAN_SQUARE)
-    for first in range(0, m, STRETCH):
-        gg, gs, ww, mean_square = zero, zero, zero, zero
-        for j in range(first, min(m, first + STRETCH)):
-            v = load(V, j)
-            g = pick(second, splat(bases.gradient[1, j]), splat(bases.gradient[0, j]))
-            g = g + v + load(product, j)
-            w = v + pick(second, splat(bases.weights[1, j]), splat(bases.weights[0, j]))
-            store(R, j, pick(evaluated, zero - g, load(R, j)))
-            gg = fma(g, g, gg)
-            scale = one / fma(mass, splat(bases.spread[j]), one)
-            scale = pick(rescaled, scale, load(vectors.scale, j))
-            store(vectors.scale, j, scale)
-            mean = splat(bases.mean[j])
-            mean_square = fma(scale * mean, mean, mean_square)
-            gs = fma(g, load(S, j), gs)
-            ww = fma(w, w, ww)
-        accumulate(totals, GRADIENT, gg)
-        accumulate(totals, SLOPE, gs)
-        accumulate(totals, NORM, ww)
-        accumulate(totals, MEAN_SQUARE, mean_square)
+        if any_evaluated:
+            accumulate(totals, GRADIENT, gg)
+            accumulate(totals, SLOPE, gs)
+            accumulate(totals, NORM, ww)
+            accumulate(totals, MEAN_SQUARE, mean_square)
 
 
 @compiled
@@ -343,8 +301,7 @@ def begin_directions(vectors, bases, masks, coefficients, totals):
     """As :func:`next_directions`, and also begin what is not a step of conjugate gradients.
 
     Accepting lanes make v their point. Starting lanes take v = M (r + share · μ) and a step of 0,
-    trying ones v = δ + λ s, fresh ones a point of 0 and the scale of the second base. Totals get
-    v·v.
+    trying ones v = δ + λ s. Totals get v·v.
     """
     P, S, V = vectors.point, vectors.step, vectors.direction
     R, M = vectors.residual, vectors.scale
@@ -353,23 +310,33 @@ def begin_directions(vectors, bases, masks, coefficients, totals):
     share = load(coefficients, MEAN_SHARE)
     starting, accepting = load(masks, STARTING), load(masks, ACCEPTING)
     trying, length = load(masks, TRYING), load(coefficients, LENGTH)
-    fresh, zero = load(masks, FRESH), splat(_f32(0))
+    zero = splat(_f32(0))
     clear(totals, DIRECTION)
     for first in range(0, m, STRETCH):
         vv = zero
         for j in range(first, min(m, first + STRETCH)):
-            v, s, r = load(V, j), load(S, j), load(R, j)
-            scale = pick(fresh, splat(bases.scale[j]), load(M, j))
-            point = pick(fresh, zero, pick(accepting, v, load(P, j)))
-            s = pick(starting + fresh, zero, s)
-            y = scale * fma(share, splat(bases.mean[j]), r)
+            v, s = load(V, j), load(S, j)
+            point = pick(accepting, v, load(P, j))
+            s = pick(starting, zero, s)
+            y = load(M, j) * fma(share, splat(bases.mean[j]), load(R, j))
             v = pick(conjugating, fma(beta, v, y), v)
             v = pick(starting, y, v)
             v = pick(trying, fma(length, s, point), v)
-            v = pick(fresh, zero, v)
-            store(M, j, scale)
             store(P, j, point)
             store(S, j, s)
             store(V, j, v)
             vv = fma(v, v, vv)
         accumulate(totals, DIRECTION, vv)
+
+
+@compiled
+def begin_problems(vectors, bases, masks):
+    """Put fresh lanes at the first base: a residual of minus its gradient, the second's scale."""
+    fresh, zero = load(masks, FRESH), splat(_f32(0))
+    for j in range(vectors.point.shape[0]):
+        for vector in (vectors.point, vectors.step, vectors.direction):
+            store(vector, j, pick(fresh, zero, load(vector, j)))
+        uphill = splat(bases.gradient[0, j])
+        store(vectors.residual, j, pick(fresh, zero - uphill, load(vectors.residual, j)))
+        scale = splat(bases.scale[j])
+        store(vectors.scale, j, pick(fresh, scale, load(vectors.scale, j)))

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["LANE", "Bases", "FeatureLanes", "RowLanes", "SharedRows"]
+__all__ = ["LANE", "Bases", "FeatureLanes", "RowLanes", "SharedColumns", "SharedRows"]
 
 # Rows of the small arrays that say what every lane does, and of those that say what came out.
 CURVING, DIAGONAL, EVALUATING, CONJUGATING, STARTING, ACCEPTING, TRYING, FRESH = range(8)
 FROM_SECOND_BASE, CAUTIOUS, EVALUATED, RESCALED = 8, 9, 10, 11
 N_MASKS = 12
-ALPHA, BETA, LENGTH, MASS, MEAN_SHARE = range(5)
-N_COEFFICIENTS = 5
+ALPHA, BETA, LENGTH, MASS, MEAN_SHARE, CONSTANT_PRODUCT = range(6)
+N_COEFFICIENTS = 6
 ENERGY, ON_CONSTANT, LOSS, RESIDUAL, SCALED_RESIDUAL, STEP, GRADIENT, SLOPE, NORM = range(9)
 DIRECTION, LIGHT_MASS, ON_MEAN, MEAN_SQUARE, STEP_ON_MEAN, STEP_SPREAD = range(9, 15)
 N_TOTALS = 15
@@ -71,6 +71,14 @@ class SharedRows(NamedTuple):
     far_below: np.ndarray  # float32 (n,): x·w up to which a negative row is far below zero
 
 
+class SharedColumns(NamedTuple):
+    """The same entries by column; that of the constant is the last and has none."""
+
+    indptr: np.ndarray  # uint64 (m + 1,)
+    indices: np.ndarray  # uint32: rows
+    values: np.ndarray  # float32
+
+
 class Bases(NamedTuple):
     """Two points to start from, both with every row negative; features include the constant."""
 
@@ -89,10 +97,9 @@ class Bases(NamedTuple):
 class RowLanes(NamedTuple):
     """What every lane knows of every row."""
 
-    error: np.ndarray  # float32 (n, 16): c (σ(z) - t)
     curvature: np.ndarray  # float32 (n, 16): the reduced D
+    pull: np.ndarray  # float32 (n, 16): what the last pass leaves for Xᵀ to multiply
     positive: np.ndarray  # uint16 (n,): bit l is the label in lane l
-    work: np.ndarray  # float32 (STRETCH, 16): x·v, then what goes to Xᵀ
 
 
 class FeatureLanes(NamedTuple):
@@ -103,4 +110,3 @@ class FeatureLanes(NamedTuple):
     direction: np.ndarray  # what the next pass multiplies: a CG direction, or the point to evaluate
     residual: np.ndarray  # of the Newton system; minus the gradient when it starts
     scale: np.ndarray  # 1 / diagonal of the Hessian
-    product: np.ndarray  # what the passes add to

@@ -48,7 +48,18 @@ ROUNDED_DECREASE = 1e-8
 
 @compiled
 def run_lanes(
-    lanes, rows, row_lanes, vectors, heavy, bases, masks, coefficients, totals, max_iter, stop
+    lanes,
+    rows,
+    columns,
+    row_lanes,
+    vectors,
+    heavy,
+    bases,
+    masks,
+    coefficients,
+    totals,
+    max_iter,
+    stop,
 ):
     """Make passes until a lane has finished or all are idle, or until told to stop.
 
@@ -56,6 +67,7 @@ def run_lanes(
     ----------
     lanes : record array of LANE, shape (16,)
     rows : SharedRows
+    columns : SharedColumns
     row_lanes : RowLanes
     vectors : FeatureLanes
     heavy : HeavyRows
@@ -73,16 +85,14 @@ def run_lanes(
         if any_true(load(masks, state.EVALUATING)):
             loops.evaluation_pass(rows, row_lanes, bases, vectors, masks, totals)
         elif any_true(load(masks, state.CURVING) + load(masks, state.DIAGONAL)):
-            loops.curvature_pass(rows, row_lanes.curvature, vectors, masks, totals)
-        any_evaluated = any_true(load(masks, state.EVALUATED))
-        if any_evaluated:
-            _note_masses(lanes, masks, coefficients, totals)
-            loops.collect_gradients(vectors, bases, masks, coefficients, totals)
+            loops.curvature_pass(rows, row_lanes, vectors, masks, totals)
+        _note_masses(lanes, masks, coefficients, totals)
         _find_step_lengths(lanes, masks, coefficients, totals)
-        loops.conjugate_step(vectors, bases, masks, coefficients, totals)
+        pull = row_lanes.pull
+        loops.feature_pass(columns, pull, bases, vectors, masks, coefficients, totals)
         _lower_residuals(lanes, heavy, rows, bases, vectors, masks, coefficients, totals)
         any_begin = _decide(lanes, masks, coefficients, totals, max_iter)
-        if any_evaluated:
+        if any_true(load(masks, state.EVALUATED)):
             heavy_rows.find_heavy_rows(heavy, row_lanes.curvature, lanes, masks)
             _start_heavy(lanes, heavy, rows, bases, vectors, masks, coefficients, totals)
         if any_begin:
@@ -99,6 +109,7 @@ def run_lanes(
 def _find_step_lengths(lanes, masks, coefficients, totals):
     """Set how far each curving lane goes along its direction."""
     for k in range(LANES):
+        coefficients[state.CONSTANT_PRODUCT, k] = totals[state.ON_CONSTANT, k]
         lane = lanes[k]
         alpha = 0.0
         if masks[state.CURVING, k] > 0:

@@ -40,29 +40,27 @@ def load_labels(row_lanes, row_class, tables, which, problem):
 
 
 @compiled
-def begin_at_base(row_lanes, rows, bases, product, lanes, which):
-    """Evaluate the lanes ``which`` at their base, where only positive rows are not known yet.
+def begin_at_base(row_lanes, rows, bases, residual, lanes, which):
+    """Evaluate the lanes ``which`` at the first base, where only positive rows are not known yet.
 
-    All others are as in the all-negative problem. Labels are loaded; ``product`` is 0 in these
-    lanes and gets the gradient's difference to the base's, lanes their loss.
+    All others are as in the all-negative problem. Labels are loaded; the residual is minus the
+    base's gradient in these lanes and becomes minus theirs, lanes get their loss.
     """
-    last = product.shape[0] - 1
+    last = residual.shape[0] - 1
     for k in which:
-        base, bit = lanes[k].base, np.uint16(1 << k)
-        lanes[k].loss = bases.loss[base]
+        bit = np.uint16(1 << k)
+        lanes[k].loss = bases.loss[0]
         for i in range(rows.cost.size):
-            row_lanes.error[i, k] = bases.slope[base, i]
-            row_lanes.curvature[i, k] = bases.curvature[base, i]
+            row_lanes.curvature[i, k] = bases.curvature[0, i]
             if row_lanes.positive[i] & bit:
-                u, c, s2 = bases.linear[base, i], rows.cost[i], rows.private_square[i]
+                u, c, s2 = bases.linear[0, i], rows.cost[i], rows.private_square[i]
                 loss, error, curvature = _row_at(u, 1.0, c, s2)
                 lanes[k].loss += loss - _row_at(u, 0.0, c, s2)[0]
-                row_lanes.error[i, k] = error
                 row_lanes.curvature[i, k] = curvature
-                change = np.float32(error) - bases.slope[base, i]
+                change = np.float32(error) - bases.slope[0, i]
                 for q in range(rows.indptr[i], rows.indptr[i + 1]):
-                    product[rows.indices[q], k] += change * rows.values[q]
-                product[last, k] += change * rows.constant[0]
+                    residual[rows.indices[q], k] -= change * rows.values[q]
+                residual[last, k] -= change * rows.constant[0]
 
 
 @part
@@ -100,25 +98,43 @@ def load_starts(vectors, bases, starts, which, problem, base):
 
 
 @compiled
-def take_weights(vectors, bases, error, which, problem, base, origins, work, weights):
-    """Write the weights of the lanes ``which``, float32 (width, n_features).
+def take_weights(vectors, row_lanes, rows, bases, lanes, which, origins, work, weights):
+    """Write the weights of the lanes ``which``, just evaluated, float32 (width, n_features).
 
     Those of shared features are w₀ + δ, private ones -c (σ(z) - t) p. A lane's numbers are first
     brought together in ``work``, float32 (m + n,), so that weights are written one after the other.
     A problem's weights lie together: side by side, every entry would be a cache line of its own,
     which took a fifth of all time on NAICS.
 
-    error : float32 (n, 16); origins : Origins.
+    origins : Origins.
     """
-    m, n = vectors.point.shape[0], error.shape[0]
+    m, n = vectors.point.shape[0], row_lanes.pull.shape[0]
     for k in which:
-        start, found = bases.weights[base[k]], weights[problem[k]]
+        lane = lanes[k]
+        start, slope, found = (
+            bases.weights[lane.base],
+            bases.slope[lane.base],
+            weights[lane.problem],
+        )
         for j in range(m):
             work[j] = start[j] + vectors.point[j, k]
-        for i in range(n):
-            work[m + i] = error[i, k]
+        if lane.n_passes > 0:
+            for i in range(n):
+                work[m + i] = slope[i] + row_lanes.pull[i, k]
+        else:
+            _errors_at_base(row_lanes, rows, bases, k, work[m:])
         for j in range(found.size):
             found[j] = origins.factor[j] * work[origins.place[j]]
+
+
+@part
+def _errors_at_base(row_lanes, rows, bases, k, errors):
+    """Set c (σ(z) - t) of lane k, which has never left the first base."""
+    for i in range(errors.size):
+        errors[i] = bases.slope[0, i]
+        if row_lanes.positive[i] & np.uint16(1 << k):
+            u, c, s2 = bases.linear[0, i], rows.cost[i], rows.private_square[i]
+            errors[i] = _row_at(u, 1.0, c, s2)[1]
 
 
 @compiled

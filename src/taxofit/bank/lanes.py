@@ -20,7 +20,7 @@ from scipy.special import lambertw
 
 from taxofit.bank.lane_block import LaneBlock, Problems
 from taxofit.bank.lane_margins import FAR_BELOW, LEAST_PULL
-from taxofit.bank.lane_state import Bases, SharedRows
+from taxofit.bank.lane_state import Bases, SharedColumns, SharedRows
 from taxofit.bank.lane_transfer import gradient_norms_at_zero
 from taxofit.bank.objective import stopping_threshold
 from taxofit.bank.private_features import SplitFeatures, solve_margin
@@ -73,6 +73,7 @@ class LaneSolver:
         self._csr = _for_loops(X)
         self._features = SplitFeatures.of(rows)
         self._shared = _for_loops(self._features.shared)
+        self._columns = SharedColumns(*_for_loops(self._features.by_column))
         self._known: dict[tuple[float, bool], tuple[SharedRows, Bases]] = {}
         self._lock = Lock()
 
@@ -91,7 +92,7 @@ class LaneSolver:
         problems = self._problems(targets, C, np.where(is_rare, 0, 1), starts)
         with self._lock:
             rows, bases = self._at(C, has_rare=bool(is_rare.any()), stop=stop)
-        return LaneBlock(self._features, rows, bases, problems).solve(stop)
+        return LaneBlock(self._features, rows, self._columns, bases, problems).solve(stop)
 
     def _problems(
         self,
@@ -136,12 +137,12 @@ class LaneSolver:
         start[0, -1] = -self._features.constant * lambertw(C * self._rows.weight.sum()).real
         problems = self._problems(nothing, C, np.ones(1, dtype=np.int64), start)
         rows, bases = self._at(C, has_rare=False, stop=stop)
-        found = LaneBlock(self._features, rows, bases, problems).solve(stop)
+        found = LaneBlock(self._features, rows, self._columns, bases, problems).solve(stop)
         return self._features.restrict(found.weights)[0]
 
 
 def _for_loops(X: Any) -> tuple[Array, Array, Array]:
-    """Return indptr, indices and values of a CSR matrix as compiled loops take them.
+    """Return indptr, indices and values of a CSR or CSC matrix as compiled loops take them.
 
     Places are unsigned: at every access numba asks of signed ones whether they count from the end,
     which was more work than a product itself.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from taxofit.datasets.mapped import row_chunks, stack_rows
+from taxofit.datasets.mapped import by_column, row_chunks, stack_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +54,8 @@ class SplitFeatures:
     ----------
     shared : csr_array of float32, shape (n_rows, n_shared)
         Columns that several rows use, the most frequent first: those stay in cache.
+    by_column : csc_array of float32, shape (n_rows, n_shared + 1)
+        The same, and an empty column for the constant.
     columns : ndarray of int64, shape (n_shared + 1,)
         Where they and the constant stand in X; the last is -1 if there is no constant.
     origins : Origins
@@ -66,6 +68,7 @@ class SplitFeatures:
     """
 
     shared: Any
+    by_column: Any
     columns: NDArray[np.int64]
     origins: Origins
     private_square: NDArray[np.float64]
@@ -87,8 +90,10 @@ class SplitFeatures:
         row, column, value = _private_entries(X, n_users == 1)
         square: Array = np.square(value, dtype=np.float64)
         squares: Array = np.bincount(row, weights=square, minlength=rows.n_rows)
+        shared_rows = _columns_of(X, shared, int(n_users[shared].sum()))
         return cls(
-            shared=_columns_of(X, shared, int(n_users[shared].sum())),
+            shared=shared_rows,
+            by_column=_with_empty_column(by_column(shared_rows)),
             columns=columns,
             origins=_origins(n_features, columns, row, column, value),
             private_square=squares,
@@ -165,6 +170,11 @@ def _columns_of(X: Any, columns: NDArray[np.int64], n_entries: int) -> Any:
             yield piece.tocsc().tocsr()  # sorts every row, in linear time
 
     return stack_rows(pieces(), shape, n_entries, beside=X)
+
+
+def _with_empty_column(X: Any) -> Any:
+    stops = np.append(X.indptr, X.indptr[-1])
+    return sparse.csc_array((X.data, X.indices, stops), shape=(X.shape[0], X.shape[1] + 1))
 
 
 def _kept(rows: Any, mask: NDArray[np.bool_]) -> Any:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 __all__ = [
+    "by_column",
     "cast",
     "chunk_bounds",
     "empty_beside",
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 CHUNK_ENTRIES = 1 << 19  # looked at at a time: some 20 MB with all that is made of them
+COLUMN_ENTRIES = 4 * CHUNK_ENTRIES  # turned from rows to columns at a time
 SCRATCH_PREFIX = ".taxofit-scratch-"
 
 
@@ -185,6 +187,31 @@ def stack_rows(
         indptr[row + 1 : row + 1 + piece.shape[0]] = piece.indptr[1:].astype(kind) + entry
         row, entry = row + piece.shape[0], stop
     return sparse.csr_array((data, indices, indptr), shape=shape)
+
+
+def by_column(X: Any) -> sparse.csc_array:
+    """Return a CSR matrix in CSC form, rows in order within every column; mapped if X is.
+
+    Of a mapped one a run of columns is collected at a time, each in one go over all rows.
+
+    Examples
+    --------
+    >>> by_column(sparse.csr_array([[0, 1], [2, 3]])).data
+    array([1, 2, 3])
+    """
+    if not is_mapped(X):
+        return X.tocsc()
+    n_users = np.zeros(X.shape[1], dtype=np.int64)
+    for _, _, rows in row_chunks(X):
+        n_users += np.bincount(rows.indices, minlength=X.shape[1])
+    stops = np.append(0, np.cumsum(n_users))
+    kind = index_type(X.nnz)
+    data, indices = empty_beside(X, X.nnz, X.dtype), empty_beside(X, X.nnz, kind)
+    for first, last in chunk_bounds(stops, COLUMN_ENTRIES):
+        mine = sparse.vstack([rows[:, first:last] for _, _, rows in row_chunks(X)]).tocsc()
+        entries = slice(stops[first], stops[last])
+        data[entries], indices[entries] = mine.data, mine.indices
+    return sparse.csc_array((data, indices, stops.astype(kind)), shape=X.shape)
 
 
 def take_rows(X: Any, rows: Any) -> Any:

@@ -195,10 +195,10 @@ def block():
     rows = random_rows(rng, n=50, d=30)
     solver = lanes.LaneSolver(rows, SolverSettings())
     problems = solver._problems(random_targets(rng, 50, 1), 2.0, np.zeros(1, dtype=np.int64), None)
-    block = LaneBlock(solver._features, *solver._at(2.0, has_rare=True), problems)
+    shared, bases = solver._at(2.0, has_rare=True)
+    block = LaneBlock(solver._features, shared, solver._columns, bases, problems)
     for array in block.vectors:
         array[:] = rng.standard_normal(array.shape)
-    block.vectors.product[:] = 0
     block.row_lanes.curvature[:] = rng.random(block.row_lanes.curvature.shape)
     block.row_lanes.positive[:] = rng.integers(2**16, size=50)
     block.X = np.hstack([solver._features.shared.toarray(), np.ones((50, 1))])
@@ -206,18 +206,60 @@ def block():
     return block
 
 
-def test_curvature_pass_multiplies_by_the_hessian_or_takes_its_diagonal(block):
+def pass_over_features(block):
+    """Go over the features after a pass over rows; return what was multiplied, and by what."""
+    block.coefficients[state.CONSTANT_PRODUCT] = block.totals[state.ON_CONSTANT]
+    loops.feature_pass(
+        block.columns,
+        block.row_lanes.pull,
+        block.bases,
+        block.vectors,
+        block.masks,
+        block.coefficients,
+        block.totals,
+    )
+
+
+def test_curving_lanes_take_a_step_of_conjugate_gradients(block):
     block.masks[state.CURVING, :10] = 1
-    block.masks[state.DIAGONAL, 10:14] = 1
+    block.coefficients[state.ALPHA, :10] = alpha = np.linspace(0.1, 1, 10)
     X, D, V = block.X, block.row_lanes.curvature, block.vectors.direction
-    loops.curvature_pass(block.rows, D, block.vectors, block.masks, block.totals)
-    expected = X.T @ (D * (X @ V))
-    out = block.vectors.product
-    np.testing.assert_allclose(out[:, :10], expected[:, :10], rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(out[:, 10:14], (X**2).T @ D[:, 10:14], rtol=1e-4, atol=1e-4)
-    assert (out[:, 14:] == 0).all()
+    loops.curvature_pass(block.rows, block.row_lanes, block.vectors, block.masks, block.totals)
     energy = (D * (X @ V) ** 2).sum(axis=0)
     np.testing.assert_allclose(block.totals[state.ENERGY], energy, rtol=1e-4)
+    step, residual, scale = (
+        array.astype(np.float64)
+        for array in (block.vectors.step, block.vectors.residual, block.vectors.scale)
+    )
+    pass_over_features(block)
+    step[:, :10] += alpha * V[:, :10]
+    residual[:, :10] -= alpha * (V + X.T @ (D * (X @ V)))[:, :10]
+    np.testing.assert_allclose(block.vectors.step, step, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(block.vectors.residual, residual, rtol=1e-4, atol=1e-4)
+    mean, spread = block.bases.mean, block.bases.spread
+    for row, expected in {
+        state.RESIDUAL: (residual**2).sum(axis=0),
+        state.SCALED_RESIDUAL: (scale * residual**2).sum(axis=0),
+        state.ON_MEAN: mean @ (scale * residual),
+        state.STEP: (step**2).sum(axis=0),
+        state.STEP_ON_MEAN: mean @ step,
+        state.STEP_SPREAD: spread @ step**2,
+    }.items():
+        np.testing.assert_allclose(block.totals[row], expected, rtol=1e-3, atol=1e-4)
+
+
+def test_diagonal_lanes_take_their_scale_from_the_hessian(block):
+    block.masks[state.DIAGONAL, 10:14] = 1
+    block.masks[state.CURVING, 2] = 1
+    block.coefficients[state.ALPHA, 2] = 0.5
+    X, D, V = block.X, block.row_lanes.curvature, block.vectors.direction
+    scale, residual = block.vectors.scale.copy(), block.vectors.residual.copy()
+    loops.curvature_pass(block.rows, block.row_lanes, block.vectors, block.masks, block.totals)
+    pass_over_features(block)
+    scale[:, 10:14] = 1 / (1 + (X**2).T @ D[:, 10:14])
+    residual[:, 2] -= 0.5 * (V + X.T @ (D * (X @ V)))[:, 2]
+    np.testing.assert_allclose(block.vectors.scale, scale, rtol=1e-4)
+    np.testing.assert_allclose(block.vectors.residual, residual, rtol=1e-4, atol=1e-4)
 
 
 def evaluated_by_definition(block, w):
@@ -241,22 +283,28 @@ def test_evaluation_pass_finds_errors_curvature_and_gradient(block):
     block.masks[[state.EVALUATING, state.EVALUATED]] = use
     block.masks[state.FROM_SECOND_BASE, ::2] = 1
     block.masks[state.RESCALED, 3:6] = 1
-    coefficients = np.zeros((state.N_COEFFICIENTS, simd.LANES), dtype=np.float32)
-    coefficients[state.MASS] = mass = np.arange(simd.LANES)
+    block.coefficients[state.MASS] = mass = np.arange(simd.LANES)
+    slope = block.vectors.step.astype(np.float64)
     kept, scale = block.row_lanes.curvature.copy(), block.vectors.scale.copy()
     scale[:, 3:6] = 1 / (1 + np.outer(block.bases.spread, mass[3:6]))
     loops.evaluation_pass(
         block.rows, block.row_lanes, block.bases, block.vectors, block.masks, block.totals
     )
-    loops.collect_gradients(block.vectors, block.bases, block.masks, coefficients, block.totals)
+    pull = block.row_lanes.pull.copy()
+    pass_over_features(block)
     which = (np.arange(simd.LANES) % 2 == 0).astype(int)
     w = block.bases.weights[which].T.astype(np.float64) + block.vectors.direction
     loss, error, D, g = evaluated_by_definition(block, w)
-    np.testing.assert_allclose(block.row_lanes.error[:, use], error[:, use], rtol=1e-4, atol=1e-4)
+    error -= block.bases.slope[which].T
+    np.testing.assert_allclose(pull[:, use], error[:, use], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(block.row_lanes.curvature[:, use], D[:, use], rtol=1e-3, atol=1e-6)
     np.testing.assert_array_equal(block.row_lanes.curvature[:, ~use], kept[:, ~use])
     np.testing.assert_allclose(block.vectors.residual[:, use], -g[:, use], rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(block.totals[state.LOSS, use], loss[use], rtol=1e-4)
+    slope = (g * slope).sum(axis=0)
+    np.testing.assert_allclose(block.totals[state.SLOPE, use], slope[use], rtol=1e-3, atol=1e-3)
+    square = (g**2).sum(axis=0)
+    np.testing.assert_allclose(block.totals[state.GRADIENT, use], square[use], rtol=1e-3)
     np.testing.assert_allclose(block.totals[state.NORM, use], (w**2).sum(axis=0)[use], rtol=1e-4)
     light = np.minimum(D, loops.LIGHT).sum(axis=0)
     np.testing.assert_allclose(block.totals[state.LIGHT_MASS, use], light[use], rtol=1e-4)
@@ -275,23 +323,53 @@ def test_the_mean_row_and_the_spread_stand_for_all_rows_of_the_base(block):
     np.testing.assert_allclose(1 / bases.scale - 1, (X**2).T @ bases.curvature[1], rtol=1e-4)
 
 
-@pytest.mark.parametrize("base", [0, 1])
-def test_a_base_is_evaluated_by_its_positive_rows_alone(block, base):
+def test_the_first_base_is_evaluated_by_positive_rows_alone(block):
     which = np.array([2, 3, 11])
-    block.lanes["base"] = base
+    others = np.setdiff1d(np.arange(simd.LANES), which)
+    before = [array[:, others].copy() for array in (*block.vectors, block.row_lanes.curvature)]
+    block.masks[state.FRESH, which] = 1
+    loops.begin_problems(block.vectors, block.bases, block.masks)
     transfer.begin_at_base(
-        block.row_lanes, block.rows, block.bases, block.vectors.product, block.lanes, which
+        block.row_lanes, block.rows, block.bases, block.vectors.residual, block.lanes, which
     )
-    w = np.repeat(block.bases.weights[base].astype(np.float64)[:, None], simd.LANES, axis=1)
+    for array, kept in zip((*block.vectors, block.row_lanes.curvature), before, strict=True):
+        np.testing.assert_array_equal(array[:, others], kept)
+    w = np.repeat(block.bases.weights[0].astype(np.float64)[:, None], simd.LANES, axis=1)
     loss, error, D, g = evaluated_by_definition(block, w)
-    found = block.bases.gradient[base][:, None] + block.vectors.product
     np.testing.assert_allclose(block.lanes["loss"][which], loss[which], rtol=1e-5)
-    np.testing.assert_allclose(block.row_lanes.error[:, which], error[:, which], atol=1e-5)
-    np.testing.assert_allclose(found[:, which], g[:, which], rtol=1e-4, atol=1e-4)
+    residual = block.vectors.residual[:, which]
+    np.testing.assert_allclose(residual, -g[:, which], rtol=1e-4, atol=1e-4)
     negative = (block.row_lanes.positive[:, None] >> which & 1) == 0
     curvature = block.row_lanes.curvature[:, which]
     np.testing.assert_allclose(curvature[negative], D[:, which][negative], rtol=1e-4)
     assert (curvature >= D[:, which] * (1 - 1e-5)).all()  # long steps meet at least that
+
+    # Known lanes only: the residual is what it was, and totals are those of the gradient.
+    block.masks[[state.EVALUATED, state.RESCALED]] = block.masks[state.FRESH]
+    block.coefficients[state.MASS] = 2.0
+    pass_over_features(block)
+    np.testing.assert_allclose(block.vectors.residual[:, which], residual, rtol=1e-6)
+    square = (g[:, which] ** 2).sum(axis=0)
+    np.testing.assert_allclose(block.totals[state.GRADIENT, which], square, rtol=1e-3)
+
+    # A lane that finishes without a pass has its private weights from there.
+    block.weights = np.zeros((1, block.features.n_features), dtype=np.float32)
+    transfer.take_weights(
+        block.vectors,
+        block.row_lanes,
+        block.rows,
+        block.bases,
+        block.lanes,
+        which[:1],
+        block.features.origins,
+        block.work,
+        block.weights,
+    )
+    origins, m = block.features.origins, block.vectors.point.shape[0]
+    is_private = origins.place >= m
+    private = origins.factor[is_private] * error[origins.place[is_private] - m, which[0]]
+    np.testing.assert_allclose(block.weights[0, is_private], private, rtol=1e-4, atol=1e-6)
+    assert is_private.sum() > 10
 
 
 @pytest.mark.parametrize("n_heavy", [0, 1, 15, 16, 17, 32, 47, 50])

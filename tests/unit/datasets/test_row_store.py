@@ -4,6 +4,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from taxofit import Taxonomy, TaxonomyClassifier
 from taxofit.datasets import (
@@ -260,3 +261,18 @@ def test_full_disk_is_an_error_before_anything_is_written(tmp_path):
     with pytest.raises(DataError, match="no room"):
         mapped.scratch_array(1 << 50, np.float64, tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("n_entries", [1, 50, 10**6])
+def test_mapped_rows_are_turned_to_mapped_columns(monkeypatch, tmp_path, n_entries):
+    monkeypatch.setattr(mapped, "CHUNK_ENTRIES", 40)
+    monkeypatch.setattr(mapped, "COLUMN_ENTRIES", n_entries)
+    X = sparse.random_array((60, 30), density=0.1, rng=np.random.default_rng(0), format="csr")
+    X.data[3] = 0  # stays an entry
+    data = mapped.scratch_array(X.nnz, np.float64, tmp_path)
+    data[:] = X.data
+    found = mapped.by_column(sparse.csr_array((data, X.indices, X.indptr), shape=X.shape))
+    expected = X.tocsc()
+    assert mapped.is_mapped(found)
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
