@@ -55,6 +55,7 @@ from taxofit.bank.lane_state import (
 from taxofit.bank.simd import (
     accumulate,
     any_true,
+    bits_above,
     clear,
     fma,
     from_bits,
@@ -166,7 +167,8 @@ def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
     evaluating = load(masks, EVALUATING)
     second = load(masks, FROM_SECOND_BASE)
     cautious = load(masks, CAUTIOUS)
-    zero, one = splat(_f32(0)), splat(_f32(1))
+    zero = splat(_f32(0))
+    wanted = bits_above(evaluating, zero)
     clear(totals, ENERGY)
     clear(totals, ON_CONSTANT)
     clear(totals, LOSS)
@@ -187,11 +189,12 @@ def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
             energy = fma(product, q, energy)
 
             c, s2 = splat(rows.cost[i]), splat(rows.private_square[i])
-            t = from_bits(lanes.positive[i])
             u = q + pick(second, splat(bases.linear[1, i]), splat(bases.linear[0, i]))
             found, error, new = loss_far_below(u, splat(rows.private_cost[i]), c, s2)
-            near = pick(t, one, u - splat(rows.far_below[i])) * evaluating
-            if any_true(near):
+            positive = lanes.positive[i]
+            nearby = (bits_above(u, splat(rows.far_below[i])) | positive) & wanted
+            if nearby != 0:
+                near, t = from_bits(nearby), from_bits(positive)
                 k, log_k = rows.private_cost[i], rows.log_private_cost[i]
                 others = loss_nearby(u, t, k, log_k, c, s2, near, cautious)
                 found = pick(near, others[0], found)

@@ -147,21 +147,24 @@ def loss_far_below(u, k, c, s2):
     """
     zero, one, half = splat(_f32(0)), splat(_f32(1)), splat(_f32(0.5))
     e = exp_of_negative(absolute(u))
-    pull = k * e * fma(e, e - one, one)  # k σ(u)
+    pull = k * e
+    pull = fma(zero - pull, e, pull)  # k σ(u)
     d = pull * fma(pull, fma(pull, splat(_f32(1.5)), zero - one), one)
     p = fma(d, fma(d, splat(_f32(1 / 24)), splat(_f32(-1 / 6))), half)
-    e = e * fma(d, fma(d, p, zero - one), one)  # exp(z)
-    p = fma(e, e - one, one)
-    sigma = e * fma(e, fma(e, p, zero - one), one)  # e / (1 + e) by its series
+    e = fma(e * d, fma(d, p, zero - one), e)  # exp(z)
+    square = e * e
+    sigma = fma(zero - e, e, e)
+    sigma = fma(sigma, square, sigma)  # e / (1 + e) by its series
     error = c * sigma
+    private = s2 * error
+    rest = d - private
     bend = fma(zero - error, sigma, error)
-    slowed = zero - bend * s2
-    curvature = bend * fma(slowed, fma(slowed, slowed + one, one), one)
-    rest = fma(zero - s2, error, d)
+    slowed = bend * s2
+    curvature = bend * fma(slowed, slowed - one, one)
     p = fma(e, splat(_f32(-1 / 4)), splat(_f32(1 / 3)))
-    likely = e * fma(e, fma(e, p, zero - half), one)  # log(1 + e) by its series
-    private = fma(half * s2, error, rest) * error + half * curvature * rest * rest
-    return fma(c, likely, private), fma(curvature, rest, error), curvature
+    likely = fma(square, fma(e, p, zero - half), e)  # log(1 + e) by its series
+    loss = fma(c, likely, error * fma(zero - half, private, d))
+    return loss, fma(curvature, rest, error), curvature
 
 
 @numba.njit(inline="always")
