@@ -281,10 +281,15 @@ def feature_pass(columns, pull, bases, vectors, masks, coefficients, totals):
 
 @compiled
 def next_directions(vectors, bases, masks, coefficients, totals):
-    """Set v = M (r + share · μ) + β v in conjugating lanes, μ the mean row; totals get v·v."""
-    V, R, M = vectors.direction, vectors.residual, vectors.scale
+    """Set v = M (r + share · μ) + β v in conjugating lanes, μ the mean row; totals get v·v.
+
+    Trying lanes take v = δ + λ s.
+    """
+    P, S, V = vectors.point, vectors.step, vectors.direction
+    R, M = vectors.residual, vectors.scale
     m = V.shape[0]
     conjugating, beta = load(masks, CONJUGATING), load(coefficients, BETA)
+    trying, length = load(masks, TRYING), load(coefficients, LENGTH)
     share = load(coefficients, MEAN_SHARE)
     zero = splat(_f32(0))
     clear(totals, DIRECTION)
@@ -292,8 +297,9 @@ def next_directions(vectors, bases, masks, coefficients, totals):
         vv = zero
         for j in range(first, min(m, first + STRETCH)):
             v = load(V, j)
-            r = fma(share, splat(bases.mean[j]), load(R, j))
-            v = pick(conjugating, fma(beta, v, load(M, j) * r), v)
+            y = load(M, j) * fma(share, splat(bases.mean[j]), load(R, j))
+            v = pick(conjugating, fma(beta, v, y), v)
+            v = pick(trying, fma(length, load(S, j), load(P, j)), v)
             store(V, j, v)
             vv = fma(v, v, vv)
         accumulate(totals, DIRECTION, vv)
@@ -301,10 +307,9 @@ def next_directions(vectors, bases, masks, coefficients, totals):
 
 @compiled
 def begin_directions(vectors, bases, masks, coefficients, totals):
-    """As :func:`next_directions`, and also begin what is not a step of conjugate gradients.
+    """As :func:`next_directions` where lanes accept a point or start conjugate gradients, too.
 
-    Accepting lanes make v their point. Starting lanes take v = M (r + share · μ) and a step of 0,
-    trying ones v = δ + λ s. Totals get v·v.
+    Accepting lanes make v their point. Starting ones take v = M (r + share · μ) and a step of 0.
     """
     P, S, V = vectors.point, vectors.step, vectors.direction
     R, M = vectors.residual, vectors.scale

@@ -238,7 +238,7 @@ def _decide(lanes, masks, coefficients, totals, max_iter):
         else:
             continue
         coefficients[state.LENGTH, k] = lane.length
-        any_begin |= masks[state.CONJUGATING, k] == 0
+        any_begin |= masks[state.STARTING, k] + masks[state.ACCEPTING, k] > 0
     return any_begin
 
 
