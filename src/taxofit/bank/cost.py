@@ -32,9 +32,9 @@ __all__ = [
 ]
 
 # From `benchmarks/cost_model.py`, on one core of an AMD EPYC (Zen 4).
-PASSES = {0.001: 6.2, 0.01: 7.6, 0.1: 10.4, 1.0: 13.8, 10.0: 16.6, 100.0: 18.8, 1000.0: 20.9}
-PASSES_GROWTH = 0.057
-SECONDS = (1.6e-10, 3.0e-9, 8.7e-9)  # a, b, c
+PASSES = {0.001: 4.5, 0.01: 6.2, 0.1: 6.7, 1.0: 9.4, 10.0: 12.5, 100.0: 14.6, 1000.0: 16.4}
+PASSES_GROWTH = 0.07
+SECONDS = (1.1e-10, 2.4e-9, 9.7e-10)  # a, b, c
 REFERENCE = 1e4  # rows and features
 
 BLOCK, LANES, LINE = 256, 16, 64  # of the lanes' solver: problems, lanes, bytes of a float32 line
@@ -112,7 +112,7 @@ def passes_at(C: float, n_rows: int) -> float:
     Examples
     --------
     >>> passes_at(1.0, 10_000)
-    13.8
+    9.4
     """
     logs = [math.log10(known) for known in PASSES]
     passes = float(np.interp(math.log10(C), logs, list(PASSES.values())))
