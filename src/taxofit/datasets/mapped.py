@@ -197,7 +197,7 @@ def by_column(X: Any) -> sparse.csc_array:
     Examples
     --------
     >>> by_column(sparse.csr_array([[0, 1], [2, 3]])).data
-    array([1, 2, 3])
+    array([2, 1, 3])
     """
     if not is_mapped(X):
         return X.tocsc()
