@@ -153,6 +153,7 @@ def start_heavy(heavy, rows, bases, mass, mean_square, k):
         _multiply_rows(heavy, rows, bases, mass, k, c)
     for a in range(n):
         U[n >> 4, a, n & 15] = heavy.answer[k, a >> 4, a & 15]
+    store(U[n >> 4], n, splat(0.0))  # what is left there would grow from system to system
     U[n >> 4, n, n & 15] = mean_square + 1.0 / mass
     for b in range(n + 1):
         c, lane = b >> 4, b & 15
