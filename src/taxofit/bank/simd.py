@@ -266,7 +266,6 @@ def _from_llvm(name, n_arguments):
 absolute = _from_llvm("fabs", 1)
 square_root = _from_llvm("sqrt", 1)
 with_sign = _from_llvm("copysign", 2)  # |x| with the sign of y
-_round = _from_llvm("rint", 1)
 
 
 def _chosen_by(comparison):
@@ -291,18 +290,6 @@ minimum = _chosen_by("<")
 def clip(x, low, high):
     """Return x held to [low, high]."""
     return minimum(maximum(x, low), high)
-
-
-@intrinsic
-def _halve(typing, x, times):
-    """Return x 2^-k for whole k, by taking k from the exponent bits: x 2^-k must be normal."""
-
-    def generate(context, builder, signature, arguments):
-        x, k = arguments
-        shifted = builder.shl(builder.fptosi(k, _I32), ir.Constant(_I32, [23] * LANES))
-        return builder.bitcast(builder.sub(builder.bitcast(x, _I32), shifted), _F32)
-
-    return lanes_type(x, times), generate
 
 
 @intrinsic
@@ -367,13 +354,13 @@ def exp_of_negative(a):
 def rough_exp_of_negative(a):
     """Return exp(-a) for a >= 0 to about 5e-5 relative; below exp(-80) it stays there."""
     a = minimum(a, splat(_f32(80))) * splat(_f32(1.44269504))
-    k = _round(a)
-    r = k - a  # exp(-a) = 2^-k 2^r
+    rounded = splat(_f32(ROUNDER)) - a
+    r = (splat(_f32(ROUNDER)) - rounded) - a  # exp(-a) = 2^k 2^r
     p = splat(_f32(0.0096181291))
     p = fma(p, r, splat(_f32(0.0555041087)))
     p = fma(p, r, splat(_f32(0.2402265070)))
     p = fma(p, r, splat(_f32(0.6931471806)))
-    return _halve(fma(p, r, splat(_f32(1))), k)
+    return _times_power(fma(p, r, splat(_f32(1))), rounded)
 
 
 @numba.njit(inline="always")
