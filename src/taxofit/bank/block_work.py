@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockTask", "BlockWork", "SolvedBlock", "chains_of", "pack_blocks", "unpack_blocks"]
 
-RESULT_VERSION = 3  # of what a task gives; another number, and kept results are not used any more
+RESULT_VERSION = 4  # of what a task gives; another number, and kept results are not used any more
 
 
 @dataclass(frozen=True, eq=False)

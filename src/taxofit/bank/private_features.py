@@ -1,6 +1,6 @@
-r"""Features that a single row uses, taken out of a problem without changing it.
+r"""Features that need no place in a problem, taken out without changing it.
 
-Text has many: of NAICS's 38,863 columns 25,000 occur in one row only. Let p_i be the private part
+One that a single row uses is private: of NAICS's 38,863 columns 25,000 are. Let p_i be the private part
 of row i and c_i its cost. At the minimum its private weights are -c_i (σ(z_i) - t_i) p_i, where
 z_i is the row's margin and t_i its label, 1 or 0; put in, the margin obeys
 
@@ -8,6 +8,10 @@ z_i is the row's margin and t_i its label, 1 or 0; put in, the margin obeys
 
 which has one root. What is left is a smooth convex problem in the weights w of the shared features,
 of a curvature c σ' / (1 + c σ' s²) per row.
+
+Columns that equal each other, as those of a rare word and of the pairs that it is part of, have
+equal weights at the minimum. g of them act as a single one that is √g times as long, and its weight
+is √g times theirs: 13,485 shared columns of NAICS are 11,605.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from taxofit.bank.equal_columns import first_equals
 from taxofit.datasets.mapped import by_column, row_chunks, stack_rows
 
 if TYPE_CHECKING:
@@ -45,6 +50,15 @@ class Origins(NamedTuple):
     place: NDArray[np.uint32]  # (n_features,)
     factor: NDArray[np.float32]  # (n_features,)
 
+    @classmethod
+    def of_nothing(cls, n_features: int) -> Origins:
+        """Return weights of 0."""
+        return cls(np.zeros(n_features, dtype=np.uint32), np.zeros(n_features, dtype=np.float32))
+
+    def put(self, columns: Any, place: Any, factor: Any) -> None:
+        """Have the weights of columns come from these places."""
+        self.place[columns], self.factor[columns] = place, factor
+
 
 @dataclass(frozen=True, eq=False)
 class SplitFeatures:
@@ -53,11 +67,16 @@ class SplitFeatures:
     Attributes
     ----------
     shared : csr_array of float32, shape (n_rows, n_shared)
-        Columns that several rows use, the most frequent first: those stay in cache.
+        Columns that several rows use, the most frequent first: those stay in cache. Equally
+        frequent ones come in the order of the rows that use them, so neighbours read the same
+        cache lines: a product takes 5 to 10 % less on NAICS. g equal columns are one, times √g.
     by_column : csc_array of float32, shape (n_rows, n_shared + 1)
         The same, and an empty column for the constant.
     columns : ndarray of int64, shape (n_shared + 1,)
-        Where they and the constant stand in X; the last is -1 if there is no constant.
+        Where they and the constant stand in X, of equal ones the first; the last is -1 if there
+        is no constant.
+    n_equals : ndarray of int64, shape (n_shared + 1,)
+        For how many columns of X each stands.
     origins : Origins
     private_square : ndarray of float64, shape (n_rows,)
         s².
@@ -70,6 +89,7 @@ class SplitFeatures:
     shared: Any
     by_column: Any
     columns: NDArray[np.int64]
+    n_equals: NDArray[np.int64]
     origins: Origins
     private_square: NDArray[np.float64]
     constant: float
@@ -79,23 +99,32 @@ class SplitFeatures:
     def of(cls, rows: Rows) -> SplitFeatures:
         """Split the columns of sparse rows."""
         X, n_features = rows.X, rows.n_features
-        n_users = np.zeros(n_features, dtype=np.int64)
-        for _, _, part in row_chunks(X):
-            n_users += np.bincount(part.indices[part.data != 0], minlength=n_features)
+        n_users, mean_row = _users(X)
         if rows.has_constant:
             n_users[-1] = 0
-        shared = np.flatnonzero(n_users > 1)
-        shared = shared[np.argsort(-n_users[shared], kind="stable")]
-        columns = np.append(shared, n_features - 1 if rows.has_constant else -1)
+        columns = np.flatnonzero(n_users > 1)
+        columns = columns[np.lexsort((mean_row[columns], -n_users[columns]))]
+        shared = _columns_of(X, columns, n_users[columns])
+        csc = by_column(shared)
+        first = first_equals(csc)
+        leaders, place, n_equals = np.unique(first, return_inverse=True, return_counts=True)
+        if leaders.size < columns.size:
+            shared = _columns_of(shared, leaders, np.diff(csc.indptr)[leaders], np.sqrt(n_equals))
+            csc = by_column(shared)
         row, column, value = _private_entries(X, n_users == 1)
         square: Array = np.square(value, dtype=np.float64)
         squares: Array = np.bincount(row, weights=square, minlength=rows.n_rows)
-        shared_rows = _columns_of(X, shared, int(n_users[shared].sum()))
+        origins = Origins.of_nothing(n_features)
+        origins.put(columns, place, 1 / np.sqrt(n_equals[place]))
+        if rows.has_constant:
+            origins.put(n_features - 1, leaders.size, 1)
+        origins.put(column, leaders.size + 1 + row, -value)
         return cls(
-            shared=shared_rows,
-            by_column=_with_empty_column(by_column(shared_rows)),
-            columns=columns,
-            origins=_origins(n_features, columns, row, column, value),
+            shared=shared,
+            by_column=_with_empty_column(csc),
+            columns=np.append(columns[leaders], n_features - 1 if rows.has_constant else -1),
+            n_equals=np.append(n_equals, 1),
+            origins=origins,
             private_square=squares,
             constant=float(rows.has_constant),
             n_features=n_features,
@@ -104,6 +133,7 @@ class SplitFeatures:
     def restrict(self, weights: Array) -> NDArray[np.float32]:
         """Return the shared and the constant weights of full ones, shape (width, n_shared + 1)."""
         restricted = np.ascontiguousarray(weights.T[:, self.columns], dtype=np.float32)
+        restricted *= np.sqrt(self.n_equals)
         restricted[:, -1] *= self.constant
         return restricted
 
@@ -147,17 +177,26 @@ def _private_entries(X: Any, is_private: NDArray[np.bool_]) -> tuple[Array, Arra
     )
 
 
-def _origins(n_features: int, columns: Array, row: Array, column: Array, value: Array) -> Origins:
-    place = np.zeros(n_features, dtype=np.uint32)
-    factor = np.zeros(n_features, dtype=np.float32)
-    is_there = columns >= 0
-    place[columns[is_there]], factor[columns[is_there]] = np.flatnonzero(is_there), 1
-    place[column], factor[column] = columns.size + row, -value
-    return Origins(place, factor)
+def _users(X: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return how many rows use each column, and the mean of their numbers."""
+    n_users, total = np.zeros(X.shape[1], dtype=np.int64), np.zeros(X.shape[1])
+    for start, stop, part in row_chunks(X):
+        is_used = part.data != 0
+        used, row = part.indices, np.repeat(np.arange(start, stop), np.diff(part.indptr))
+        n_users += np.bincount(used[is_used], minlength=n_users.size)
+        total += np.bincount(used, weights=row * is_used, minlength=n_users.size)
+    return n_users, total / np.maximum(n_users, 1)
 
 
-def _columns_of(X: Any, columns: NDArray[np.int64], n_entries: int) -> Any:
-    """Return these columns, in this order, without explicit zeros and with rows in order."""
+def _columns_of(
+    X: Any, columns: NDArray[np.int64], n_users: Array, factor: Array | None = None
+) -> Any:
+    """Return these columns, in this order, without explicit zeros and with rows in order.
+
+    n_users : ndarray of int, shape (n_columns,), entries of each that are not 0; factor : ndarray
+    of float, shape (n_columns,), what to multiply them with.
+    """
+    is_ordered = X.has_sorted_indices and bool((np.diff(columns) > 0).all())
     place = np.full(X.shape[1], -1, dtype=np.int32)
     place[columns] = np.arange(columns.size)
     shape = (X.shape[0], columns.size)
@@ -165,11 +204,13 @@ def _columns_of(X: Any, columns: NDArray[np.int64], n_entries: int) -> Any:
     def pieces() -> Iterator[Any]:
         for _, _, part in row_chunks(X):
             kept = _kept(part, place[part.indices] >= 0)
-            entries = (kept.data, place[kept.indices], kept.indptr)
+            indices = place[kept.indices]
+            data = kept.data if factor is None else kept.data * factor[indices]
+            entries = (data, indices, kept.indptr)
             piece = sparse.csr_array(entries, shape=(part.shape[0], columns.size))
-            yield piece.tocsc().tocsr()  # sorts every row, in linear time
+            yield piece if is_ordered else piece.tocsc().tocsr()  # sorts every row, linearly
 
-    return stack_rows(pieces(), shape, n_entries, beside=X)
+    return stack_rows(pieces(), shape, int(n_users.sum()), beside=X)
 
 
 def _with_empty_column(X: Any) -> Any:

@@ -181,6 +181,23 @@ def test_problems_that_run_out_of_steps_are_reported():
     assert (solution.n_iterations == 2).all()
 
 
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_equal_columns_have_equal_weights(C):
+    rng = np.random.default_rng(17)
+    X = sparse.random_array((80, 20), density=0.1, rng=rng).tocsr()
+    rows = Rows.prepare(sparse.hstack([X, X[:, :10], X[:, 5:15]]).tocsr())
+    targets = random_targets(rng, 80, 18)
+    solution = solve(rows, targets, C)
+    assert_solved(rows, targets, C, solution)
+    weights = solution.weights
+    is_shared = (X != 0).sum(axis=0) > 1
+    np.testing.assert_array_equal(weights[:10], weights[20:30])
+    np.testing.assert_array_equal(weights[5:15][is_shared[5:15]], weights[30:40][is_shared[5:15]])
+    again = solve(rows, targets, C, start=weights)
+    assert again.n_iterations.max() <= 1
+    assert_solved(rows, targets, C, again)
+
+
 def test_columns_that_no_row_uses_have_no_weight():
     X = sparse.csr_array(np.array([[1.0, 0, 2.0, 0], [1.0, 0, 0, 0], [0, 0, 1.0, 0]]))
     rows = Rows.prepare(X)

@@ -32,6 +32,31 @@ def test_without_a_constant_its_place_is_nowhere():
     assert features.restrict(weights).tolist() == [[3.0, 0.0]]
 
 
+def test_equally_frequent_columns_come_in_the_order_of_their_rows():
+    X = [[0, 0, 1, 0], [0, 1, 1, 0], [0, 1, 0, 1], [1, 0, 0, 2], [2, 0, 0, 0]]
+    features = SplitFeatures.of(rows_of(X, fit_intercept=False))
+    assert features.columns[:-1].tolist() == [2, 1, 3, 0]
+
+
+def test_equal_columns_are_one():
+    X = [[1, 5, 1, 0, 1], [2, 0, 2, 3, 2], [0, 6, 0, 4, 0]]
+    features = SplitFeatures.of(rows_of(X))
+    assert features.columns.tolist() == [0, 1, 3, 5]
+    assert features.n_equals.tolist() == [3, 1, 1, 1]
+    root = np.sqrt(3)
+    expected = [[root, 5, 0], [2 * root, 0, 3], [0, 6, 4]]
+    np.testing.assert_allclose(features.shared.toarray(), expected, rtol=1e-6)
+    np.testing.assert_array_equal(features.by_column.toarray()[:, :-1], features.shared.toarray())
+    assert features.origins.place.tolist() == [0, 1, 0, 2, 0, 3]
+    np.testing.assert_allclose(features.origins.factor, [1 / root, 1, 1 / root, 1, 1 / root, 1])
+
+    weights = np.array([[1.0], [2.0], [1.0], [3.0], [1.0], [4.0]])
+    restricted = features.restrict(weights)
+    np.testing.assert_allclose(restricted, [[root, 2, 3, 4]], rtol=1e-6)
+    again = features.origins.factor * restricted[0, features.origins.place]
+    np.testing.assert_allclose(again, weights[:, 0], rtol=1e-6)
+
+
 def test_an_explicit_zero_makes_no_user_of_a_column():
     X = sparse.csr_array((np.array([1.0, 0.0]), np.array([0, 0]), np.array([0, 1, 2])), (2, 1))
     features = SplitFeatures.of(Rows.prepare(X))
