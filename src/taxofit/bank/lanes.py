@@ -44,6 +44,7 @@ BLOCK_SIZE = 256  # at its end a block has empty lanes; memory grows with it
 # 100, 14.8 and 15.7 at 1000.
 WARM_FROM = 1000.0
 ROWS_OF_A_GROUP = 512
+SHORT_PLACES = 1 << 16  # rows or columns whose places are 16-bit numbers
 # Up to this share of positives the all-negative solution is a better start than zero.
 RARE_SHARE = 0.02
 # Of the rule, to aim at. On NAICS at C = 100 the worst of 200 objectives was ten times as far above
@@ -145,9 +146,14 @@ def _for_loops(X: Any) -> tuple[Array, Array, Array]:
     """Return indptr, indices and values of a CSR or CSC matrix as compiled loops take them.
 
     Places are unsigned: at every access numba asks of signed ones whether they count from the end,
-    which was more work than a product itself.
+    which was more work than a product itself. Where 16 bits are enough an entry takes 6 bytes: with
+    half a million of them, both copies and the vectors of two threads then just fit in a cache of
+    16 MB, and a bank takes 9 % less.
     """
-    return X.indptr.astype(np.uint64), cast(X.indices, np.int32).view(np.uint32), X.data
+    indptr = X.indptr.astype(np.uint64)
+    if max(X.shape) <= SHORT_PLACES:
+        return indptr, cast(X.indices, np.uint16), X.data
+    return indptr, cast(X.indices, np.int32).view(np.uint32), X.data
 
 
 def _by_length(rows: Rows) -> NDArray[np.int64]:

@@ -1,8 +1,8 @@
 r"""Features that need no place in a problem, taken out without changing it.
 
-One that a single row uses is private: of NAICS's 38,863 columns 25,000 are. Let p_i be the private part
-of row i and c_i its cost. At the minimum its private weights are -c_i (σ(z_i) - t_i) p_i, where
-z_i is the row's margin and t_i its label, 1 or 0; put in, the margin obeys
+One that a single row uses is private: of NAICS's 38,863 columns 25,000 are. Let p_i be the private
+part of row i and c_i its cost. At the minimum its private weights are -c_i (σ(z_i) - t_i) p_i,
+where z_i is the row's margin and t_i its label, 1 or 0; put in, the margin obeys
 
 .. math:: z_i + c_i s_i^2 (\sigma(z_i) - t_i) = x_i \cdot w, \qquad s_i = \|p_i\|,
 
