@@ -19,7 +19,7 @@ from taxofit.bank.stopping import StopFlag
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from taxofit.bank.lane_state import Bases, SharedColumns, SharedRows
+    from taxofit.bank.lane_state import Base, SharedColumns, SharedRows
     from taxofit.bank.private_features import SplitFeatures
 
     Lanes = NDArray[np.int64]
@@ -39,8 +39,6 @@ class Problems:
     tables : ndarray of int8, shape (width, n_classes)
         Row i is positive in problem b where ``tables[b, row_class[i]]`` is.
     n_positive : ndarray of int64, shape (width,)
-    base : ndarray of int64, shape (width,)
-        Which of the two bases each starts from.
     gradient : ndarray of float64, shape (width,)
         Norm of the gradient to reach.
     decrease : float
@@ -53,7 +51,6 @@ class Problems:
     row_class: NDArray[np.int32]
     tables: NDArray[np.int8]
     n_positive: NDArray[np.int64]
-    base: NDArray[np.int64]
     gradient: NDArray[np.float64]
     decrease: float
     max_iter: int
@@ -68,7 +65,7 @@ class LaneBlock:
     features : SplitFeatures
     rows : SharedRows
     columns : SharedColumns
-    bases : Bases
+    base : Base
     problems : Problems
     """
 
@@ -77,13 +74,13 @@ class LaneBlock:
         features: SplitFeatures,
         rows: SharedRows,
         columns: SharedColumns,
-        bases: Bases,
+        base: Base,
         problems: Problems,
     ) -> None:
-        n, m, width = rows.cost.size, features.columns.size, problems.base.size
+        n, m, width = rows.cost.size, features.columns.size, problems.n_positive.size
         self.features, self.rows, self.columns = features, rows, columns
-        self.bases, self.problems = bases, problems
-        self.vectors = state.FeatureLanes(*line_aligned(5, m))
+        self.base, self.problems = base, problems
+        self.vectors = state.FeatureLanes(*line_aligned(4, m))
         curvature, pull = line_aligned(2, n)
         self.row_lanes = state.RowLanes(curvature, pull, np.zeros(n, dtype=np.uint16))
         self.heavy = HeavyRows.empty(m)
@@ -119,7 +116,7 @@ class LaneBlock:
                 self.row_lanes,
                 self.vectors,
                 self.heavy,
-                self.bases,
+                self.base,
                 self.masks,
                 self.coefficients,
                 self.totals,
@@ -138,30 +135,27 @@ class LaneBlock:
     def _assign(self, lane: np.void, problem: int) -> None:
         """Give a lane its next problem."""
         problems = self.problems
-        is_known = problems.starts is None and problems.base[problem] == 0
-        lane["mode"] = state.AT_BASE if is_known else state.TO_EVALUATE
-        lane["problem"], lane["base"] = problem, problems.base[problem]
-        lane["is_at_base"] = problems.starts is None
+        lane["mode"] = state.AT_BASE if problems.starts is None else state.TO_EVALUATE
+        lane["problem"] = problem
         lane["target"], lane["decrease"] = problems.gradient[problem], problems.decrease
         lane["radius"] = FIRST_STEP * np.sqrt(problems.n_positive[problem] + 1.0)
         lane["n_newton"], lane["n_passes"] = -1, 0  # the first evaluation is no step
         lane["is_last"], lane["length"], lane["objective"] = 0, 0.0, 0.0
-        lane["mass"] = self.bases.mass[lane["base"]]
+        lane["mass"] = self.base.mass
 
     def _load(self, fresh: Lanes) -> None:
         """Make these lanes ready for the first evaluation of their problems."""
         problems, lanes = self.problems, self.lanes
-        problem, base = lanes["problem"].copy(), lanes["base"].copy()
+        problem = lanes["problem"].copy()
         transfer.load_labels(self.row_lanes, problems.row_class, problems.tables, fresh, problem)
         self.masks[:] = 0
         self.masks[state.FRESH, fresh] = 1
-        loops.begin_problems(self.vectors, self.bases, self.masks)
+        loops.begin_problems(self.vectors, self.base, self.masks)
         if problems.starts is not None:
-            transfer.load_starts(self.vectors, self.bases, problems.starts, fresh, problem, base)
-        known = fresh[lanes["mode"][fresh] == state.AT_BASE]
-        transfer.begin_at_base(
-            self.row_lanes, self.rows, self.bases, self.vectors.residual, lanes, known
-        )
+            transfer.load_starts(self.vectors, self.base, problems.starts, fresh, problem)
+        else:
+            residual = self.vectors.residual
+            transfer.begin_at_base(self.row_lanes, self.rows, self.base, residual, lanes, fresh)
 
     def _take_finished(self) -> None:
         """Write down the results of finished lanes, which are then idle."""
@@ -173,7 +167,7 @@ class LaneBlock:
             self.vectors,
             self.row_lanes,
             self.rows,
-            self.bases,
+            self.base,
             lanes,
             done,
             self.features.origins,

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from taxofit.bank.lane_state import STARTING
@@ -100,7 +99,7 @@ def _forget_rows(heavy, lanes, masks):
         heavy.wanted[0, k] = 0
         if masks[STARTING, k] > 0:
             heavy.n_rows[k] = 0
-            heavy.wanted[0, k] = lanes[k].base == 0
+            heavy.wanted[0, k] = 1
             if lanes[k].n_newton == 0:
                 heavy.threshold[0, k] = LEAST
 
@@ -133,28 +132,22 @@ def _keep_heaviest(heavy, k):
     heavy.n_rows[k] = n_kept
 
 
-@numba.njit(inline="always")
-def _scale(bases, mass, j):
-    """Return M of feature j."""
-    return 1.0 / (1.0 + mass * bases.spread[j])
-
-
 @part
-def start_heavy(heavy, rows, bases, mass, mean_square, k):
+def start_heavy(heavy, rows, base, mass, k):
     """Factorise the small system of lane k: UᵀU = D⁻¹ + S M Sᵀ.
 
     Row a of U and its columns from 16 c on are ``factor[k, c, a]``; the diagonal is inverted, and
     what is left of it is 0.
 
-    mass : of its light rows; mean_square : μ·M μ of their mean μ.
+    mass : of its light rows.
     """
     n, U = heavy.n_rows[k], heavy.factor[k]
     for c in range((n >> 4) + 1):
-        _multiply_rows(heavy, rows, bases, mass, k, c)
+        _multiply_rows(heavy, rows, base, k, c)
     for a in range(n):
         U[n >> 4, a, n & 15] = heavy.answer[k, a >> 4, a & 15]
     store(U[n >> 4], n, splat(0.0))  # what is left there would grow from system to system
-    U[n >> 4, n, n & 15] = mean_square + 1.0 / mass
+    U[n >> 4, n, n & 15] = base.mean_square + 1.0 / mass
     for b in range(n + 1):
         c, lane = b >> 4, b & 15
         column = U[c]
@@ -175,17 +168,17 @@ def start_heavy(heavy, rows, bases, mass, mean_square, k):
 
 
 @part
-def _multiply_rows(heavy, rows, bases, mass, k, c):
+def _multiply_rows(heavy, rows, base, k, c):
     """Set S M Sᵀ in block c of columns, down to the diagonal; the answer becomes S M μ there."""
-    n, table, mean, column = heavy.n_rows[k], heavy.table, bases.mean, heavy.factor[k, c]
+    n, table, mean, column = heavy.n_rows[k], heavy.table, base.mean, heavy.factor[k, c]
     constant, last = rows.constant[0], mean.size - 1
-    scaled_constant = constant * _scale(bases, mass, last)
+    scaled_constant = constant * base.scale[last]
     stop = min(n, LANES * (c + 1))
     for b in range(LANES * c, stop):
         i = heavy.rows[k, b]
         for q in range(rows.indptr[i], rows.indptr[i + 1]):
             j = rows.indices[q]
-            table[j, b & 15] = rows.values[q] * _scale(bases, mass, j)
+            table[j, b & 15] = rows.values[q] * base.scale[j]
     for a in range(stop):
         i = heavy.rows[k, a]
         total = splat(np.float64(constant * scaled_constant))
@@ -204,20 +197,20 @@ def _multiply_rows(heavy, rows, bases, mass, k, c):
 
 
 @part
-def solve_heavy(heavy, rows, bases, mass, on_mean, residual, k):
+def solve_heavy(heavy, rows, base, on_mean, residual, k):
     """Solve the small system of lane k for S M r; return by how much r·M r has to come down.
 
     on_mean : μ·M r of the mean row.
     """
     n, y, U = heavy.n_rows[k], heavy.answer[k], heavy.factor[k]
     last = residual.shape[0] - 1
-    on_constant = rows.constant[0] * _scale(bases, mass, last) * residual[last, k]
+    on_constant = np.float64(rows.constant[0] * base.scale[last]) * residual[last, k]
     for a in range(n):
         i = heavy.rows[k, a]
         total = on_constant
         for q in range(rows.indptr[i], rows.indptr[i + 1]):
             j = rows.indices[q]
-            total += rows.values[q] * _scale(bases, mass, j) * residual[j, k]
+            total += np.float64(rows.values[q] * base.scale[j]) * residual[j, k]
         y[a >> 4, a & 15] = total
     y[n >> 4, n & 15] = on_mean
     energy = 0.0
@@ -241,7 +234,7 @@ def solve_heavy(heavy, rows, bases, mass, on_mean, residual, k):
 
 
 @part
-def correct_direction(heavy, rows, bases, mass, direction, k):
+def correct_direction(heavy, rows, base, direction, k):
     """Take M Sᵀ y of heavy rows from the direction of lane k; return how that changes v·v."""
     y = heavy.answer[k]
     last = direction.shape[0] - 1
@@ -251,8 +244,8 @@ def correct_direction(heavy, rows, bases, mass, direction, k):
         total += share
         for q in range(rows.indptr[i], rows.indptr[i + 1]):
             j = rows.indices[q]
-            change += _lower(direction, j, k, rows.values[q] * share * _scale(bases, mass, j))
-    total *= rows.constant[0] * _scale(bases, mass, last)
+            change += _lower(direction, j, k, rows.values[q] * base.scale[j] * share)
+    total *= rows.constant[0] * base.scale[last]
     return change + _lower(direction, last, k, total)
 
 

@@ -2,8 +2,8 @@
 
 Notation: X are the shared columns, then a constant one; c_i the cost of row i, s_i² the squared
 norm of its private features (see :mod:`taxofit.bank.private_features`), t_i its label, 1 or 0. A
-lane is at the point w₀ + δ, where w₀ is one of two bases that all problems share; margins and
-gradients of the bases are known from float64, and what a lane adds is the *difference* to them. So
+lane is at the point w₀ + δ, where w₀ is the base that all problems share; margins and gradient of
+the base are known from float64, and what a lane adds is the *difference* to them. So
 rounding stays below what a rare node's tolerance can see, and does not build up step by step.
 
 No lane ever reads another one's numbers: a problem's result does not depend on its neighbours.
@@ -24,24 +24,19 @@ from taxofit.bank.lane_state import (
     CONJUGATING,
     CONSTANT_PRODUCT,
     CURVING,
-    DIAGONAL,
     DIRECTION,
     ENERGY,
     EVALUATED,
     EVALUATING,
     FRESH,
-    FROM_SECOND_BASE,
     GRADIENT,
     LENGTH,
     LIGHT_MASS,
     LOSS,
-    MASS,
     MEAN_SHARE,
-    MEAN_SQUARE,
     NORM,
     ON_CONSTANT,
     ON_MEAN,
-    RESCALED,
     RESIDUAL,
     SCALED_RESIDUAL,
     SLOPE,
@@ -107,31 +102,21 @@ def _clear_totals(totals):
     """Set to 0 what a pass over features adds up."""
     for row in (RESIDUAL, SCALED_RESIDUAL, STEP, ON_MEAN, STEP_ON_MEAN, STEP_SPREAD):
         clear(totals, row)
-    for row in (GRADIENT, SLOPE, NORM, MEAN_SQUARE):
+    for row in (GRADIENT, SLOPE, NORM):
         clear(totals, row)
 
 
-@numba.njit(inline="always")
-def _gather_squares(columns, j, V, start):
-    """Return start + Σ_i x_ij² V_i."""
-    for k in range(columns.indptr[j], columns.indptr[j + 1]):
-        x = columns.values[k]
-        start = fma(splat(x * x), load(V, columns.indices[k]), start)
-    return start
-
-
 @compiled
-def curvature_pass(rows, lanes, vectors, masks, totals):
-    """Set the pull of rows to D X v in curving lanes, to D in diagonal ones.
+def curvature_pass(rows, lanes, vectors, totals):
+    """Set the pull of rows to D X v.
 
-    masks : float32 (k, 16), row DIAGONAL is used; totals : float64 (k, 16), row ENERGY gets
-    Σ_i D_i (x_i·v)², row ON_CONSTANT the product with the constant column.
+    totals : float64 (k, 16), row ENERGY gets Σ_i D_i (x_i·v)², row ON_CONSTANT the product with the
+    constant column.
     """
     n = rows.cost.size
     V = vectors.direction
     constant = splat(rows.constant[0])
     offset = constant * load(V, V.shape[0] - 1)
-    diagonal = load(masks, DIAGONAL)
     zero = splat(_f32(0))
     clear(totals, ENERGY)
     clear(totals, ON_CONSTANT)
@@ -140,10 +125,8 @@ def curvature_pass(rows, lanes, vectors, masks, totals):
         on_constant = zero
         for i in range(first, min(n, first + STRETCH)):
             q = _gather(rows, i, V, offset)
-            D = load(lanes.curvature, i)
-            a = D * q
+            a = load(lanes.curvature, i) * q
             energy = fma(a, q, energy)
-            a = pick(diagonal, D, a)
             store(lanes.pull, i, a)
             on_constant = on_constant + a
         accumulate(totals, ENERGY, energy)
@@ -151,7 +134,7 @@ def curvature_pass(rows, lanes, vectors, masks, totals):
 
 
 @compiled
-def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
+def evaluation_pass(rows, lanes, base, vectors, masks, totals):
     """Evaluate lanes at w₀ + v: curvature, loss, and a pull of c (σ(z) - t - σ(z₀)).
 
     u = x·(w₀ + v);  z + c s² (σ(z) - t) = u;  D = c σ'(z) / (1 + c σ'(z) s²). Cautious lanes take D
@@ -165,7 +148,6 @@ def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
     constant = splat(rows.constant[0])
     offset = constant * load(V, V.shape[0] - 1)
     evaluating = load(masks, EVALUATING)
-    second = load(masks, FROM_SECOND_BASE)
     cautious = load(masks, CAUTIOUS)
     zero = splat(_f32(0))
     wanted = bits_above(evaluating, zero)
@@ -189,7 +171,7 @@ def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
             energy = fma(product, q, energy)
 
             c, s2 = splat(rows.cost[i]), splat(rows.private_square[i])
-            u = q + pick(second, splat(bases.linear[1, i]), splat(bases.linear[0, i]))
+            u = q + splat(base.linear[i])
             found, error, new = loss_far_below(u, splat(rows.private_cost[i]), c, s2)
             positive = lanes.positive[i]
             nearby = (bits_above(u, splat(rows.far_below[i])) | positive) & wanted
@@ -201,11 +183,10 @@ def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
                 error = pick(near, others[1], error)
                 new = pick(near, others[2], new)
             loss = loss + found
-            base = pick(second, splat(bases.slope[1, i]), splat(bases.slope[0, i]))
             store(lanes.curvature, i, pick(evaluating, new, D))
             mass = mass + minimum(new, limit)
 
-            a = pick(evaluating, error - base, product)
+            a = pick(evaluating, error - splat(base.slope[i]), product)
             store(lanes.pull, i, a)
             on_constant = on_constant + a
         accumulate(totals, ENERGY, energy)
@@ -215,54 +196,42 @@ def evaluation_pass(rows, lanes, bases, vectors, masks, totals):
 
 
 @compiled
-def feature_pass(columns, pull, bases, vectors, masks, coefficients, totals):
+def feature_pass(columns, pull, base, vectors, masks, coefficients, totals):
     """Multiply the pull of rows by Xᵀ, and do with the product o what a lane is there for.
 
     Curving lanes take a step of conjugate gradients: s += α v;  r -= α (v + o); in lanes with α = 0
-    nothing moves. In diagonal lanes the scale becomes 1 / (1 + o). In evaluated ones the residual
-    becomes minus the gradient g = g₀ + v + o, unless they stand at a base: there it is that
-    already. Rescaled lanes get M = 1 / (1 + mass · spread).
+    nothing moves. In evaluated ones the residual becomes minus the gradient g = g₀ + v + o, unless
+    they stand at the base: there it is that already.
 
     Totals get r·r, r·M r, μ·M r of the mean row μ, s·s, s·μ and Σ_j spread_j s_j². Where any lane
-    has been evaluated they get g·g, g·s (the slope along the step), ‖w₀ + v‖² and μ·M μ too.
+    has been evaluated they get g·g, g·s (the slope along the step) and ‖w₀ + v‖² too.
     """
-    S, V, R, M = vectors.step, vectors.direction, vectors.residual, vectors.scale
+    S, V, R = vectors.step, vectors.direction, vectors.residual
     m = V.shape[0]
-    alpha, diagonal = load(coefficients, ALPHA), load(masks, DIAGONAL)
+    alpha, on_constant = load(coefficients, ALPHA), load(coefficients, CONSTANT_PRODUCT)
     evaluating, evaluated = load(masks, EVALUATING), load(masks, EVALUATED)
-    rescaled, mass = load(masks, RESCALED), load(coefficients, MASS)
-    second, on_constant = load(masks, FROM_SECOND_BASE), load(coefficients, CONSTANT_PRODUCT)
-    zero, one = splat(_f32(0)), splat(_f32(1))
-    any_diagonal, any_evaluated = any_true(diagonal), any_true(evaluated)
-    any_pull = any_true(load(masks, CURVING) + diagonal + evaluating)
+    zero = splat(_f32(0))
+    any_evaluated = any_true(evaluated)
+    any_pull = any_true(load(masks, CURVING) + evaluating)
     _clear_totals(totals)
     for first in range(0, m, STRETCH):
         rr = rmr = ss = on_mean = step_on_mean = step_spread = zero
-        gg = gs = ww = mean_square = zero
+        gg = gs = ww = zero
         for j in range(first, min(m, first + STRETCH)):
-            o = rest = on_constant if j == m - 1 else zero
+            o = on_constant if j == m - 1 else zero
             if any_pull:
-                o = _gather(columns, j, pull, rest)
-            if any_diagonal:
-                o = pick(diagonal, _gather_squares(columns, j, pull, rest), o)
-            s, v, r, scale = load(S, j), load(V, j), load(R, j), load(M, j)
-            mean, spread = splat(bases.mean[j]), splat(bases.spread[j])
+                o = _gather(columns, j, pull, o)
+            s, v, r = load(S, j), load(V, j), load(R, j)
+            mean, spread = splat(base.mean[j]), splat(base.spread[j])
             if any_evaluated:
-                g = pick(second, splat(bases.gradient[1, j]), splat(bases.gradient[0, j]))
-                g = pick(evaluating, g + v + o, zero - r)
+                g = pick(evaluating, splat(base.gradient[j]) + v + o, zero - r)
                 r = pick(evaluated, zero - g, r)
-                w = v + pick(second, splat(bases.weights[1, j]), splat(bases.weights[0, j]))
-                scale = pick(rescaled, one / fma(mass, spread, one), scale)
-                store(M, j, scale)
+                w = v + splat(base.weights[j])
                 gg, gs, ww = fma(g, g, gg), fma(g, s, gs), fma(w, w, ww)
-                mean_square = fma(scale * mean, mean, mean_square)
-            if any_diagonal:
-                scale = pick(diagonal, one / (one + o), scale)
-                store(M, j, scale)
             s, r = fma(alpha, v, s), r - alpha * (v + o)
             store(S, j, s)
             store(R, j, r)
-            y, square = r * scale, s * s
+            y, square = r * splat(base.scale[j]), s * s
             rr, rmr, on_mean = fma(r, r, rr), fma(y, r, rmr), fma(y, mean, on_mean)
             ss, step_on_mean = ss + square, fma(s, mean, step_on_mean)
             step_spread = fma(square, spread, step_spread)
@@ -276,17 +245,15 @@ def feature_pass(columns, pull, bases, vectors, masks, coefficients, totals):
             accumulate(totals, GRADIENT, gg)
             accumulate(totals, SLOPE, gs)
             accumulate(totals, NORM, ww)
-            accumulate(totals, MEAN_SQUARE, mean_square)
 
 
 @compiled
-def next_directions(vectors, bases, masks, coefficients, totals):
+def next_directions(vectors, base, masks, coefficients, totals):
     """Set v = M (r + share · μ) + β v in conjugating lanes, μ the mean row; totals get v·v.
 
     Trying lanes take v = δ + λ s.
     """
-    P, S, V = vectors.point, vectors.step, vectors.direction
-    R, M = vectors.residual, vectors.scale
+    P, S, V, R = vectors.point, vectors.step, vectors.direction, vectors.residual
     m = V.shape[0]
     conjugating, beta = load(masks, CONJUGATING), load(coefficients, BETA)
     trying, length = load(masks, TRYING), load(coefficients, LENGTH)
@@ -297,7 +264,7 @@ def next_directions(vectors, bases, masks, coefficients, totals):
         vv = zero
         for j in range(first, min(m, first + STRETCH)):
             v = load(V, j)
-            y = load(M, j) * fma(share, splat(bases.mean[j]), load(R, j))
+            y = splat(base.scale[j]) * fma(share, splat(base.mean[j]), load(R, j))
             v = pick(conjugating, fma(beta, v, y), v)
             v = pick(trying, fma(length, load(S, j), load(P, j)), v)
             store(V, j, v)
@@ -306,13 +273,12 @@ def next_directions(vectors, bases, masks, coefficients, totals):
 
 
 @compiled
-def begin_directions(vectors, bases, masks, coefficients, totals):
+def begin_directions(vectors, base, masks, coefficients, totals):
     """As :func:`next_directions` where lanes accept a point or start conjugate gradients, too.
 
     Accepting lanes make v their point. Starting ones take v = M (r + share · μ) and a step of 0.
     """
-    P, S, V = vectors.point, vectors.step, vectors.direction
-    R, M = vectors.residual, vectors.scale
+    P, S, V, R = vectors.point, vectors.step, vectors.direction, vectors.residual
     m = V.shape[0]
     conjugating, beta = load(masks, CONJUGATING), load(coefficients, BETA)
     share = load(coefficients, MEAN_SHARE)
@@ -326,7 +292,7 @@ def begin_directions(vectors, bases, masks, coefficients, totals):
             v, s = load(V, j), load(S, j)
             point = pick(accepting, v, load(P, j))
             s = pick(starting, zero, s)
-            y = load(M, j) * fma(share, splat(bases.mean[j]), load(R, j))
+            y = splat(base.scale[j]) * fma(share, splat(base.mean[j]), load(R, j))
             v = pick(conjugating, fma(beta, v, y), v)
             v = pick(starting, y, v)
             v = pick(trying, fma(length, s, point), v)
@@ -338,13 +304,11 @@ def begin_directions(vectors, bases, masks, coefficients, totals):
 
 
 @compiled
-def begin_problems(vectors, bases, masks):
-    """Put fresh lanes at the first base: a residual of minus its gradient, the second's scale."""
+def begin_problems(vectors, base, masks):
+    """Put fresh lanes at the base: a residual of minus its gradient."""
     fresh, zero = load(masks, FRESH), splat(_f32(0))
     for j in range(vectors.point.shape[0]):
         for vector in (vectors.point, vectors.step, vectors.direction):
             store(vector, j, pick(fresh, zero, load(vector, j)))
-        uphill = splat(bases.gradient[0, j])
+        uphill = splat(base.gradient[j])
         store(vectors.residual, j, pick(fresh, zero - uphill, load(vectors.residual, j)))
-        scale = splat(bases.scale[j])
-        store(vectors.scale, j, pick(fresh, scale, load(vectors.scale, j)))

@@ -9,29 +9,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["LANE", "Bases", "FeatureLanes", "RowLanes", "SharedColumns", "SharedRows"]
+__all__ = ["LANE", "Base", "FeatureLanes", "RowLanes", "SharedColumns", "SharedRows"]
 
 # Rows of the small arrays that say what every lane does, and of those that say what came out.
-CURVING, DIAGONAL, EVALUATING, CONJUGATING, STARTING, ACCEPTING, TRYING, FRESH = range(8)
-FROM_SECOND_BASE, CAUTIOUS, EVALUATED, RESCALED = 8, 9, 10, 11
-N_MASKS = 12
-ALPHA, BETA, LENGTH, MASS, MEAN_SHARE, CONSTANT_PRODUCT = range(6)
-N_COEFFICIENTS = 6
+CURVING, EVALUATING, CONJUGATING, STARTING, ACCEPTING, TRYING, FRESH = range(7)
+CAUTIOUS, EVALUATED = 7, 8
+N_MASKS = 9
+ALPHA, BETA, LENGTH, MEAN_SHARE, CONSTANT_PRODUCT = range(5)
+N_COEFFICIENTS = 5
 ENERGY, ON_CONSTANT, LOSS, RESIDUAL, SCALED_RESIDUAL, STEP, GRADIENT, SLOPE, NORM = range(9)
-DIRECTION, LIGHT_MASS, ON_MEAN, MEAN_SQUARE, STEP_ON_MEAN, STEP_SPREAD = range(9, 15)
-N_TOTALS = 15
+DIRECTION, LIGHT_MASS, ON_MEAN, STEP_ON_MEAN, STEP_SPREAD = range(9, 14)
+N_TOTALS = 14
 
 STRETCH = 128  # rows of a float32 sum
 
 # What a lane waits for.
-IDLE, AT_BASE, TO_EVALUATE, TO_CURVE, TO_DIAGONAL, FINISHED = range(6)
+IDLE, AT_BASE, TO_EVALUATE, TO_CURVE, FINISHED = range(5)
 
 LANE = np.dtype(
     [
         ("mode", np.int64),
         ("problem", np.int64),
-        ("base", np.int64),
-        ("is_at_base", np.int64),  # whether it begins there, and not at a start of its own
         ("is_last", np.int64),  # whatever the evaluation says, there is nothing left to gain
         ("converged", np.int64),
         ("n_newton", np.int64),
@@ -79,19 +77,20 @@ class SharedColumns(NamedTuple):
     values: np.ndarray  # float32
 
 
-class Bases(NamedTuple):
-    """Two points to start from, both with every row negative; features include the constant."""
+class Base(NamedTuple):
+    """A point to start from, every row negative there; features include the constant."""
 
-    weights: np.ndarray  # float32 (2, m)
-    gradient: np.ndarray  # float32 (2, m)
-    scale: np.ndarray  # float32 (m,): 1 / diagonal of the Hessian at the second
-    linear: np.ndarray  # float32 (2, n): x·w
-    slope: np.ndarray  # float32 (2, n): c σ(z)
-    curvature: np.ndarray  # float32 (2, n): the reduced D
-    loss: np.ndarray  # float64 (2,)
-    mass: np.ndarray  # float64 (2,): sum of curvatures
-    mean: np.ndarray  # float32 (m,): mean row at the first, rows weighted by curvature
+    weights: np.ndarray  # float32 (m,)
+    gradient: np.ndarray  # float32 (m,)
+    linear: np.ndarray  # float32 (n,): x·w
+    slope: np.ndarray  # float32 (n,): c σ(z)
+    curvature: np.ndarray  # float32 (n,): the reduced D
+    mean: np.ndarray  # float32 (m,): mean row, rows weighted by curvature
     spread: np.ndarray  # float32 (m,): variance of every feature about it
+    scale: np.ndarray  # float32 (m,): M of the preconditioner
+    mean_square: float  # μ·M μ of the mean row
+    mass: float  # sum of curvatures
+    loss: float
 
 
 class RowLanes(NamedTuple):
@@ -109,4 +108,3 @@ class FeatureLanes(NamedTuple):
     step: np.ndarray  # of Newton, as far as conjugate gradients have come
     direction: np.ndarray  # what the next pass multiplies: a CG direction, or the point to evaluate
     residual: np.ndarray  # of the Newton system; minus the gradient when it starts
-    scale: np.ndarray  # 1 / diagonal of the Hessian

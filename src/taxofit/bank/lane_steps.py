@@ -13,7 +13,7 @@ import math
 from taxofit.bank import lane_heavy_rows as heavy_rows
 from taxofit.bank import lane_loops as loops
 from taxofit.bank import lane_state as state
-from taxofit.bank.lane_state import AT_BASE, FINISHED, TO_CURVE, TO_DIAGONAL, TO_EVALUATE
+from taxofit.bank.lane_state import AT_BASE, FINISHED, TO_CURVE, TO_EVALUATE
 from taxofit.bank.simd import LANES, any_true, load
 from taxofit.compiling import compiled, part
 
@@ -26,8 +26,6 @@ LOOSEST_FORCING = 0.2
 TIGHTEST_FORCING = 2e-3
 LAST_FORCING = 0.2  # where the gradient is small enough already, and the gain is not
 MAX_CONJUGATE_STEPS = 30
-# Newton steps that the diagonal of the Hessian is kept for, in lanes of the second base.
-DIAGONAL_EVERY = 3
 MAX_TRIALS = 12
 # Evaluations, the first included, in which rows on the wrong side count with the curvature that
 # they will meet, which saves evaluations at large C.
@@ -54,7 +52,7 @@ def run_lanes(
     row_lanes,
     vectors,
     heavy,
-    bases,
+    base,
     masks,
     coefficients,
     totals,
@@ -71,7 +69,7 @@ def run_lanes(
     row_lanes : RowLanes
     vectors : FeatureLanes
     heavy : HeavyRows
-    bases : Bases
+    base : Base
     masks : ndarray of float32, shape (N_MASKS, 16)
     coefficients : ndarray of float32, shape (N_COEFFICIENTS, 16)
     totals : ndarray of float64, shape (N_TOTALS, 16)
@@ -83,23 +81,23 @@ def run_lanes(
     while True:
         _schedule(lanes, masks)
         if any_true(load(masks, state.EVALUATING)):
-            loops.evaluation_pass(rows, row_lanes, bases, vectors, masks, totals)
-        elif any_true(load(masks, state.CURVING) + load(masks, state.DIAGONAL)):
-            loops.curvature_pass(rows, row_lanes, vectors, masks, totals)
-        _note_masses(lanes, masks, coefficients, totals)
+            loops.evaluation_pass(rows, row_lanes, base, vectors, masks, totals)
+        elif any_true(load(masks, state.CURVING)):
+            loops.curvature_pass(rows, row_lanes, vectors, totals)
+        _note_masses(lanes, masks, totals)
         _find_step_lengths(lanes, masks, coefficients, totals)
         pull = row_lanes.pull
-        loops.feature_pass(columns, pull, bases, vectors, masks, coefficients, totals)
-        _lower_residuals(lanes, heavy, rows, bases, vectors, masks, coefficients, totals)
-        any_begin = _decide(lanes, masks, coefficients, totals, max_iter)
+        loops.feature_pass(columns, pull, base, vectors, masks, coefficients, totals)
+        _lower_residuals(heavy, rows, base, vectors, masks, coefficients, totals)
+        any_begin = _decide(lanes, base, masks, coefficients, totals, max_iter)
         if any_true(load(masks, state.EVALUATED)):
             heavy_rows.find_heavy_rows(heavy, row_lanes.curvature, lanes, masks)
-            _start_heavy(lanes, heavy, rows, bases, vectors, masks, coefficients, totals)
+            _start_heavy(lanes, heavy, rows, base, vectors, masks, coefficients, totals)
         if any_begin:
-            loops.begin_directions(vectors, bases, masks, coefficients, totals)
+            loops.begin_directions(vectors, base, masks, coefficients, totals)
         else:
-            loops.next_directions(vectors, bases, masks, coefficients, totals)
-        _correct_directions(lanes, heavy, rows, bases, vectors, masks, totals)
+            loops.next_directions(vectors, base, masks, coefficients, totals)
+        _correct_directions(heavy, rows, base, vectors, masks, totals)
         any_finished = _note_directions(lanes, masks, totals)
         if any_finished or stop[0] != 0:
             break
@@ -132,52 +130,47 @@ def _note_directions(lanes, masks, totals):
 
 
 @part
-def _note_masses(lanes, masks, coefficients, totals):
-    """Note how much light rows weigh where lanes have been evaluated; their scale follows it."""
+def _note_masses(lanes, masks, totals):
+    """Note how much light rows weigh where lanes have been evaluated."""
     for k in range(LANES):
-        lane = lanes[k]
         if masks[state.EVALUATING, k] > 0:
-            lane.mass = totals[state.LIGHT_MASS, k]
-        masks[state.RESCALED, k] = masks[state.EVALUATED, k] > 0 and lane.base == 0
-        coefficients[state.MASS, k] = lane.mass
+            lanes[k].mass = totals[state.LIGHT_MASS, k]
 
 
 @part
-def _lower_residuals(lanes, heavy, rows, bases, vectors, masks, coefficients, totals):
+def _lower_residuals(heavy, rows, base, vectors, masks, coefficients, totals):
     """Take what heavy rows explain of the scaled residual, in lanes that took a step."""
     for k in range(LANES):
         coefficients[state.MEAN_SHARE, k] = 0
-        if masks[state.CURVING, k] > 0 and lanes[k].base == 0:
-            _solve_heavy(lanes[k], heavy, rows, bases, vectors, coefficients, totals, k)
+        if masks[state.CURVING, k] > 0:
+            _solve_heavy(heavy, rows, base, vectors, coefficients, totals, k)
 
 
 @part
-def _solve_heavy(lane, heavy, rows, bases, vectors, coefficients, totals, k):
+def _solve_heavy(heavy, rows, base, vectors, coefficients, totals, k):
     """Take what heavy rows and the mean row explain of r·M r; note the mean row's part."""
     on_mean = totals[state.ON_MEAN, k]
-    explained = heavy_rows.solve_heavy(heavy, rows, bases, lane.mass, on_mean, vectors.residual, k)
+    explained = heavy_rows.solve_heavy(heavy, rows, base, on_mean, vectors.residual, k)
     totals[state.SCALED_RESIDUAL, k] -= explained
     coefficients[state.MEAN_SHARE, k] = -heavy.answer[k, heavy.n_rows[k] >> 4, heavy.n_rows[k] & 15]
 
 
 @part
-def _start_heavy(lanes, heavy, rows, bases, vectors, masks, coefficients, totals):
+def _start_heavy(lanes, heavy, rows, base, vectors, masks, coefficients, totals):
     """Set up the preconditioner of lanes that start conjugate gradients."""
     for k in range(LANES):
-        if masks[state.STARTING, k] > 0 and lanes[k].base == 0:
-            mean_square = totals[state.MEAN_SQUARE, k]
-            heavy_rows.start_heavy(heavy, rows, bases, lanes[k].mass, mean_square, k)
-            _solve_heavy(lanes[k], heavy, rows, bases, vectors, coefficients, totals, k)
+        if masks[state.STARTING, k] > 0:
+            heavy_rows.start_heavy(heavy, rows, base, lanes[k].mass, k)
+            _solve_heavy(heavy, rows, base, vectors, coefficients, totals, k)
 
 
 @part
-def _correct_directions(lanes, heavy, rows, bases, vectors, masks, totals):
+def _correct_directions(heavy, rows, base, vectors, masks, totals):
     """Take the part of heavy rows from new directions."""
     for k in range(LANES):
         is_new = masks[state.STARTING, k] + masks[state.CONJUGATING, k] > 0
         if is_new and heavy.n_rows[k] > 0:
-            mass = lanes[k].mass
-            change = heavy_rows.correct_direction(heavy, rows, bases, mass, vectors.direction, k)
+            change = heavy_rows.correct_direction(heavy, rows, base, vectors.direction, k)
             totals[state.DIRECTION, k] += change
 
 
@@ -188,22 +181,19 @@ def _schedule(lanes, masks):
     for k in range(LANES):
         mode = lanes[k].mode
         n_waiting += mode == TO_EVALUATE
-        n_others += mode in (AT_BASE, TO_CURVE, TO_DIAGONAL)
+        n_others += mode in (AT_BASE, TO_CURVE)
     evaluates = n_waiting >= EVALUATION_GATE or n_others == 0
     for k in range(LANES):
         lane = lanes[k]
-        masks[state.FROM_SECOND_BASE, k] = lane.base
         masks[state.CURVING, k] = lane.mode == TO_CURVE
         masks[state.CAUTIOUS, k] = lane.n_newton + 1 < N_CAUTIOUS
         masks[state.EVALUATING, k] = evaluates and lane.mode == TO_EVALUATE
         masks[state.EVALUATED, k] = masks[state.EVALUATING, k] > 0 or lane.mode == AT_BASE
-        masks[state.DIAGONAL, k] = not evaluates and lane.mode == TO_DIAGONAL
-        for mask in (state.CURVING, state.EVALUATING, state.DIAGONAL):
-            lane.n_passes += masks[mask, k] > 0
+        lane.n_passes += masks[state.CURVING, k] + masks[state.EVALUATING, k] > 0
 
 
 @part
-def _decide(lanes, masks, coefficients, totals, max_iter):
+def _decide(lanes, base, masks, coefficients, totals, max_iter):
     """Take every lane that was served to its next mode; return whether any begins something."""
     any_begin = False
     for k in range(LANES):
@@ -227,14 +217,11 @@ def _decide(lanes, masks, coefficients, totals, max_iter):
             if _is_acceptable(lane, objective, slope):
                 masks[state.ACCEPTING, k] = 1
                 gradient = math.sqrt(totals[state.GRADIENT, k])
-                _accept(lane, objective, gradient, _decrement(lane, totals, k), max_iter)
+                _accept(lane, objective, gradient, _decrement(lane, base, totals, k), max_iter)
                 masks[state.STARTING, k] = lane.mode == TO_CURVE
             else:
                 _shorten(lane, slope)
                 masks[state.TRYING, k] = 1
-        elif masks[state.DIAGONAL, k] > 0:
-            lane.mode = TO_CURVE
-            masks[state.STARTING, k] = 1
         else:
             continue
         coefficients[state.LENGTH, k] = lane.length
@@ -243,12 +230,10 @@ def _decide(lanes, masks, coefficients, totals, max_iter):
 
 
 @part
-def _decrement(lane, totals, k):
+def _decrement(lane, base, totals, k):
     """Return about what a Newton step gains: ½ g·H⁻¹ g without the heavy rows."""
-    scaled = totals[state.SCALED_RESIDUAL, k]
-    if lane.base == 0:
-        scaled -= totals[state.ON_MEAN, k] ** 2 / (totals[state.MEAN_SQUARE, k] + 1 / lane.mass)
-    return 0.5 * scaled
+    explained = totals[state.ON_MEAN, k] ** 2 / (base.mean_square + 1 / lane.mass)
+    return 0.5 * (totals[state.SCALED_RESIDUAL, k] - explained)
 
 
 @part
@@ -278,7 +263,7 @@ def _try_step(lane, totals, k):
     lane.length = min(1.0, lane.radius / lane.norm) if lane.norm > 0 else 1.0
     if lane.gain > lane.objective:
         lane.length = min(lane.length, lane.objective / lane.gain)
-    if lane.base == 0 and lane.n_newton == 0:
+    if lane.n_newton == 0:
         on_mean, spread = totals[state.STEP_ON_MEAN, k], totals[state.STEP_SPREAD, k]
         lane.length = min(lane.length, _length_for_light_rows(lane, on_mean, spread))
     lane.n_trials = 0
@@ -362,7 +347,6 @@ def _accept(lane, objective, gradient, decrement, max_iter):
     is_exhausted = lane.is_last == 1 or (is_rounding and lane.n_newton >= 0)
     lane.converged = (gradient <= lane.target and is_good) or is_exhausted
     is_stuck = lane.n_newton >= 0 and lane.length == 0
-    is_scaled = lane.n_newton < 0 and lane.is_at_base
     if lane.n_newton >= 0:
         length = lane.length * lane.norm
         if lane.n_trials > 0:
@@ -376,7 +360,5 @@ def _accept(lane, objective, gradient, decrement, max_iter):
     lane.gradient = gradient
     if lane.converged or is_stuck or lane.n_newton >= max_iter:
         lane.mode = FINISHED
-    elif lane.base == 1 and lane.n_newton % DIAGONAL_EVERY == 0 and not is_scaled:
-        lane.mode = TO_DIAGONAL
     else:
         lane.mode = TO_CURVE

@@ -40,8 +40,8 @@ def load_labels(row_lanes, row_class, tables, which, problem):
 
 
 @compiled
-def begin_at_base(row_lanes, rows, bases, residual, lanes, which):
-    """Evaluate the lanes ``which`` at the first base, where only positive rows are not known yet.
+def begin_at_base(row_lanes, rows, base, residual, lanes, which):
+    """Evaluate the lanes ``which`` at the base, where only positive rows are not known yet.
 
     All others are as in the all-negative problem. Labels are loaded; the residual is minus the
     base's gradient in these lanes and becomes minus theirs, lanes get their loss.
@@ -49,15 +49,15 @@ def begin_at_base(row_lanes, rows, bases, residual, lanes, which):
     last = residual.shape[0] - 1
     for k in which:
         bit = np.uint16(1 << k)
-        lanes[k].loss = bases.loss[0]
+        lanes[k].loss = base.loss
         for i in range(rows.cost.size):
-            row_lanes.curvature[i, k] = bases.curvature[0, i]
+            row_lanes.curvature[i, k] = base.curvature[i]
             if row_lanes.positive[i] & bit:
-                u, c, s2 = bases.linear[0, i], rows.cost[i], rows.private_square[i]
+                u, c, s2 = base.linear[i], rows.cost[i], rows.private_square[i]
                 loss, error, curvature = _row_at(u, 1.0, c, s2)
                 lanes[k].loss += loss - _row_at(u, 0.0, c, s2)[0]
                 row_lanes.curvature[i, k] = curvature
-                change = np.float32(error) - bases.slope[0, i]
+                change = np.float32(error) - base.slope[i]
                 for q in range(rows.indptr[i], rows.indptr[i + 1]):
                     residual[rows.indices[q], k] -= change * rows.values[q]
                 residual[last, k] -= change * rows.constant[0]
@@ -90,15 +90,15 @@ def _row_at(u, t, c, s2):
 
 
 @compiled
-def load_starts(vectors, bases, starts, which, problem, base):
+def load_starts(vectors, base, starts, which, problem):
     """Set the direction of the lanes ``which`` so that they begin at starts, float32 (width, m)."""
     for j in range(starts.shape[1]):
         for k in which:
-            vectors.direction[j, k] = starts[problem[k], j] - bases.weights[base[k], j]
+            vectors.direction[j, k] = starts[problem[k], j] - base.weights[j]
 
 
 @compiled
-def take_weights(vectors, row_lanes, rows, bases, lanes, which, origins, work, weights):
+def take_weights(vectors, row_lanes, rows, base, lanes, which, origins, work, weights):
     """Write the weights of the lanes ``which``, just evaluated, float32 (width, n_features).
 
     Those of shared features are w₀ + δ, private ones -c (σ(z) - t) p. A lane's numbers are first
@@ -111,29 +111,25 @@ def take_weights(vectors, row_lanes, rows, bases, lanes, which, origins, work, w
     m, n = vectors.point.shape[0], row_lanes.pull.shape[0]
     for k in which:
         lane = lanes[k]
-        start, slope, found = (
-            bases.weights[lane.base],
-            bases.slope[lane.base],
-            weights[lane.problem],
-        )
+        found = weights[lane.problem]
         for j in range(m):
-            work[j] = start[j] + vectors.point[j, k]
+            work[j] = base.weights[j] + vectors.point[j, k]
         if lane.n_passes > 0:
             for i in range(n):
-                work[m + i] = slope[i] + row_lanes.pull[i, k]
+                work[m + i] = base.slope[i] + row_lanes.pull[i, k]
         else:
-            _errors_at_base(row_lanes, rows, bases, k, work[m:])
+            _errors_at_base(row_lanes, rows, base, k, work[m:])
         for j in range(found.size):
             found[j] = origins.factor[j] * work[origins.place[j]]
 
 
 @part
-def _errors_at_base(row_lanes, rows, bases, k, errors):
-    """Set c (σ(z) - t) of lane k, which has never left the first base."""
+def _errors_at_base(row_lanes, rows, base, k, errors):
+    """Set c (σ(z) - t) of lane k, which has never left the base."""
     for i in range(errors.size):
-        errors[i] = bases.slope[0, i]
+        errors[i] = base.slope[i]
         if row_lanes.positive[i] & np.uint16(1 << k):
-            u, c, s2 = bases.linear[0, i], rows.cost[i], rows.private_square[i]
+            u, c, s2 = base.linear[i], rows.cost[i], rows.private_square[i]
             errors[i] = _row_at(u, 1.0, c, s2)[1]
 
 

@@ -211,9 +211,9 @@ def block():
     rng = np.random.default_rng(13)
     rows = random_rows(rng, n=50, d=30)
     solver = lanes.LaneSolver(rows, SolverSettings())
-    problems = solver._problems(random_targets(rng, 50, 1), 2.0, np.zeros(1, dtype=np.int64), None)
-    shared, bases = solver._at(2.0, has_rare=True)
-    block = LaneBlock(solver._features, shared, solver._columns, bases, problems)
+    problems = solver._problems(random_targets(rng, 50, 1), 2.0)
+    shared, base = solver._at(2.0)
+    block = LaneBlock(solver._features, shared, solver._columns, base, problems)
     for array in block.vectors:
         array[:] = rng.standard_normal(array.shape)
     block.row_lanes.curvature[:] = rng.random(block.row_lanes.curvature.shape)
@@ -229,7 +229,7 @@ def pass_over_features(block):
     loops.feature_pass(
         block.columns,
         block.row_lanes.pull,
-        block.bases,
+        block.base,
         block.vectors,
         block.masks,
         block.coefficients,
@@ -241,42 +241,27 @@ def test_curving_lanes_take_a_step_of_conjugate_gradients(block):
     block.masks[state.CURVING, :10] = 1
     block.coefficients[state.ALPHA, :10] = alpha = np.linspace(0.1, 1, 10)
     X, D, V = block.X, block.row_lanes.curvature, block.vectors.direction
-    loops.curvature_pass(block.rows, block.row_lanes, block.vectors, block.masks, block.totals)
+    loops.curvature_pass(block.rows, block.row_lanes, block.vectors, block.totals)
     energy = (D * (X @ V) ** 2).sum(axis=0)
     np.testing.assert_allclose(block.totals[state.ENERGY], energy, rtol=1e-4)
-    step, residual, scale = (
-        array.astype(np.float64)
-        for array in (block.vectors.step, block.vectors.residual, block.vectors.scale)
+    step, residual = (
+        array.astype(np.float64) for array in (block.vectors.step, block.vectors.residual)
     )
     pass_over_features(block)
     step[:, :10] += alpha * V[:, :10]
     residual[:, :10] -= alpha * (V + X.T @ (D * (X @ V)))[:, :10]
     np.testing.assert_allclose(block.vectors.step, step, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(block.vectors.residual, residual, rtol=1e-4, atol=1e-4)
-    mean, spread = block.bases.mean, block.bases.spread
+    mean, spread, scale = block.base.mean, block.base.spread, block.base.scale
     for row, expected in {
         state.RESIDUAL: (residual**2).sum(axis=0),
-        state.SCALED_RESIDUAL: (scale * residual**2).sum(axis=0),
-        state.ON_MEAN: mean @ (scale * residual),
+        state.SCALED_RESIDUAL: scale @ residual**2,
+        state.ON_MEAN: (mean * scale) @ residual,
         state.STEP: (step**2).sum(axis=0),
         state.STEP_ON_MEAN: mean @ step,
         state.STEP_SPREAD: spread @ step**2,
     }.items():
         np.testing.assert_allclose(block.totals[row], expected, rtol=1e-3, atol=1e-4)
-
-
-def test_diagonal_lanes_take_their_scale_from_the_hessian(block):
-    block.masks[state.DIAGONAL, 10:14] = 1
-    block.masks[state.CURVING, 2] = 1
-    block.coefficients[state.ALPHA, 2] = 0.5
-    X, D, V = block.X, block.row_lanes.curvature, block.vectors.direction
-    scale, residual = block.vectors.scale.copy(), block.vectors.residual.copy()
-    loops.curvature_pass(block.rows, block.row_lanes, block.vectors, block.masks, block.totals)
-    pass_over_features(block)
-    scale[:, 10:14] = 1 / (1 + (X**2).T @ D[:, 10:14])
-    residual[:, 2] -= 0.5 * (V + X.T @ (D * (X @ V)))[:, 2]
-    np.testing.assert_allclose(block.vectors.scale, scale, rtol=1e-4)
-    np.testing.assert_allclose(block.vectors.residual, residual, rtol=1e-4, atol=1e-4)
 
 
 def evaluated_by_definition(block, w):
@@ -298,21 +283,16 @@ def evaluated_by_definition(block, w):
 def test_evaluation_pass_finds_errors_curvature_and_gradient(block):
     use = np.arange(simd.LANES) < 9
     block.masks[[state.EVALUATING, state.EVALUATED]] = use
-    block.masks[state.FROM_SECOND_BASE, ::2] = 1
-    block.masks[state.RESCALED, 3:6] = 1
-    block.coefficients[state.MASS] = mass = np.arange(simd.LANES)
     slope = block.vectors.step.astype(np.float64)
-    kept, scale = block.row_lanes.curvature.copy(), block.vectors.scale.copy()
-    scale[:, 3:6] = 1 / (1 + np.outer(block.bases.spread, mass[3:6]))
+    kept = block.row_lanes.curvature.copy()
     loops.evaluation_pass(
-        block.rows, block.row_lanes, block.bases, block.vectors, block.masks, block.totals
+        block.rows, block.row_lanes, block.base, block.vectors, block.masks, block.totals
     )
     pull = block.row_lanes.pull.copy()
     pass_over_features(block)
-    which = (np.arange(simd.LANES) % 2 == 0).astype(int)
-    w = block.bases.weights[which].T.astype(np.float64) + block.vectors.direction
+    w = block.base.weights[:, None].astype(np.float64) + block.vectors.direction
     loss, error, D, g = evaluated_by_definition(block, w)
-    error -= block.bases.slope[which].T
+    error -= block.base.slope[:, None]
     np.testing.assert_allclose(pull[:, use], error[:, use], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(block.row_lanes.curvature[:, use], D[:, use], rtol=1e-3, atol=1e-6)
     np.testing.assert_array_equal(block.row_lanes.curvature[:, ~use], kept[:, ~use])
@@ -325,33 +305,51 @@ def test_evaluation_pass_finds_errors_curvature_and_gradient(block):
     np.testing.assert_allclose(block.totals[state.NORM, use], (w**2).sum(axis=0)[use], rtol=1e-4)
     light = np.minimum(D, loops.LIGHT).sum(axis=0)
     np.testing.assert_allclose(block.totals[state.LIGHT_MASS, use], light[use], rtol=1e-4)
-    np.testing.assert_allclose(block.vectors.scale, scale, rtol=1e-6)
-    square = block.bases.mean**2 @ scale
-    np.testing.assert_allclose(block.totals[state.MEAN_SQUARE], square, rtol=1e-5)
 
 
 def test_the_mean_row_and_the_spread_stand_for_all_rows_of_the_base(block):
-    bases, X = block.bases, block.X
-    D = bases.curvature[0].astype(np.float64)
-    total, square = bases.mass[0] * bases.mean, bases.mass[0] * (bases.spread + bases.mean**2)
-    np.testing.assert_allclose(bases.mass, bases.curvature.sum(axis=1), rtol=1e-6)
+    base, X = block.base, block.X
+    D = base.curvature.astype(np.float64)
+    total, square = base.mass * base.mean, base.mass * (base.spread + base.mean**2)
+    assert base.mass == pytest.approx(D.sum(), rel=1e-6)
     np.testing.assert_allclose(total, X.T @ D, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(square, (X**2).T @ D, rtol=1e-5, atol=1e-7)
-    np.testing.assert_allclose(1 / bases.scale - 1, (X**2).T @ bases.curvature[1], rtol=1e-4)
+    assert base.mean_square == pytest.approx(base.mean**2 @ base.scale, rel=1e-5)
 
 
-def test_the_first_base_is_evaluated_by_positive_rows_alone(block):
+def test_every_row_is_negative_at_the_base(block):
+    base, X, w = block.base, block.X, block.base.weights.astype(np.float64)
+    c, s2 = block.rows.cost.astype(np.float64), block.rows.private_square.astype(np.float64)
+    np.testing.assert_allclose(base.linear, X @ w, rtol=1e-5)
+    sigma = 1 / (1 + np.exp(-solve_margin(X @ w, s2, c, label=0.0)))
+    np.testing.assert_allclose(base.slope, c * sigma, rtol=1e-4)
+    assert np.linalg.norm(w + X.T @ (c * sigma)) < 1e-3 * np.linalg.norm(X.T @ c)
+    np.testing.assert_allclose(base.gradient, w + X.T @ (c * sigma), atol=1e-5)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_rows_of_very_different_length_are_solved(C):
+    """The all-negative solution is found in several goes, with a preconditioner each."""
+    rng = np.random.default_rng(18)
+    X = sparse.random_array((300, 40), density=0.2, rng=rng).tocsr()
+    X.data = rng.geometric(0.3, size=X.nnz).astype(np.float64)
+    X = sparse.diags_array(np.exp(1.5 * rng.standard_normal(300))) @ X
+    rows, targets = Rows.prepare(sparse.csr_array(X)), random_targets(rng, 300, 5)
+    assert_solved(rows, targets, C, solve(rows, targets, C))
+
+
+def test_the_base_is_evaluated_by_positive_rows_alone(block):
     which = np.array([2, 3, 11])
     others = np.setdiff1d(np.arange(simd.LANES), which)
     before = [array[:, others].copy() for array in (*block.vectors, block.row_lanes.curvature)]
     block.masks[state.FRESH, which] = 1
-    loops.begin_problems(block.vectors, block.bases, block.masks)
+    loops.begin_problems(block.vectors, block.base, block.masks)
     transfer.begin_at_base(
-        block.row_lanes, block.rows, block.bases, block.vectors.residual, block.lanes, which
+        block.row_lanes, block.rows, block.base, block.vectors.residual, block.lanes, which
     )
     for array, kept in zip((*block.vectors, block.row_lanes.curvature), before, strict=True):
         np.testing.assert_array_equal(array[:, others], kept)
-    w = np.repeat(block.bases.weights[0].astype(np.float64)[:, None], simd.LANES, axis=1)
+    w = np.repeat(block.base.weights.astype(np.float64)[:, None], simd.LANES, axis=1)
     loss, error, D, g = evaluated_by_definition(block, w)
     np.testing.assert_allclose(block.lanes["loss"][which], loss[which], rtol=1e-5)
     residual = block.vectors.residual[:, which]
@@ -362,8 +360,7 @@ def test_the_first_base_is_evaluated_by_positive_rows_alone(block):
     assert (curvature >= D[:, which] * (1 - 1e-5)).all()  # long steps meet at least that
 
     # Known lanes only: the residual is what it was, and totals are those of the gradient.
-    block.masks[[state.EVALUATED, state.RESCALED]] = block.masks[state.FRESH]
-    block.coefficients[state.MASS] = 2.0
+    block.masks[state.EVALUATED] = block.masks[state.FRESH]
     pass_over_features(block)
     np.testing.assert_allclose(block.vectors.residual[:, which], residual, rtol=1e-6)
     square = (g[:, which] ** 2).sum(axis=0)
@@ -375,7 +372,7 @@ def test_the_first_base_is_evaluated_by_positive_rows_alone(block):
         block.vectors,
         block.row_lanes,
         block.rows,
-        block.bases,
+        block.base,
         block.lanes,
         which[:1],
         block.features.origins,
@@ -391,7 +388,7 @@ def test_the_first_base_is_evaluated_by_positive_rows_alone(block):
 
 @pytest.mark.parametrize("n_heavy", [0, 1, 15, 16, 17, 32, 47, 50])
 def test_heavy_rows_and_the_mean_row_precondition_as_the_dense_inverse_would(block, n_heavy):
-    rows, bases, mass, k = block.rows, block.bases, 7.5, 3
+    rows, base, mass, k = block.rows, block.base, 7.5, 3
     block.masks[state.STARTING, k] = 1
     block.row_lanes.curvature[:] = 0.1 + block.row_lanes.curvature * 4
     block.row_lanes.curvature[n_heavy:] = 0
@@ -404,18 +401,18 @@ def test_heavy_rows_and_the_mean_row_precondition_as_the_dense_inverse_would(blo
     found = np.sort(block.heavy.rows[k, :n])
     np.testing.assert_array_equal(found, np.sort(np.argsort(-D)[:n]))
 
-    mean, M = bases.mean.astype(np.float64), 1 / (1 + mass * bases.spread.astype(np.float64))
+    mean, M = base.mean.astype(np.float64), base.scale.astype(np.float64)
     S = np.vstack([block.X[found], mean])
     inverse = np.linalg.inv(np.diag(1 / M) + S.T @ (np.append(D[found], mass)[:, None] * S))
     residual = block.vectors.residual
     r = residual[:, k].astype(np.float64)
     block.heavy.factor[k] = np.nan  # whatever an earlier system left
-    called(heavy_rows.start_heavy, block.heavy, rows, bases, mass, mean @ (M * mean), k)
+    called(heavy_rows.start_heavy, block.heavy, rows, base, mass, k)
     on_mean = mean @ (M * r)
-    explained = called(heavy_rows.solve_heavy, block.heavy, rows, bases, mass, on_mean, residual, k)
+    explained = called(heavy_rows.solve_heavy, block.heavy, rows, base, on_mean, residual, k)
     block.vectors.direction[:, k] = before = M * (r - block.heavy.answer[k].reshape(-1)[n] * mean)
     direction = block.vectors.direction
-    change = called(heavy_rows.correct_direction, block.heavy, rows, bases, mass, direction, k)
+    change = called(heavy_rows.correct_direction, block.heavy, rows, base, direction, k)
     v = direction[:, k].astype(np.float64)
     np.testing.assert_allclose(v, inverse @ r, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(explained, r @ (M * r) - r @ inverse @ r, rtol=1e-3)
