@@ -155,10 +155,13 @@ def start_heavy(heavy, rows, base, mass, k):
         if b < n:
             column[b, lane] += least
         for d in range(c, (n >> 4) + 1):
-            total = load(U[d], b)
-            for a in range(b):
-                total = total - splat(column[a, lane]) * load(U[d], a)
-            store(U[d], b, total)
+            total, other = load(U[d], b), splat(0.0)  # two sums that need not wait for each other
+            for a in range(0, b - 1, 2):
+                total = fma(splat(-column[a, lane]), load(U[d], a), total)
+                other = fma(splat(-column[a + 1, lane]), load(U[d], a + 1), other)
+            if b & 1:
+                total = fma(splat(-column[b - 1, lane]), load(U[d], b - 1), total)
+            store(U[d], b, total + other)
         inverse = 1.0 / math.sqrt(max(column[b, lane], least))  # less it can be by rounding only
         for d in range(c, (n >> 4) + 1):
             store(U[d], b, load(U[d], b) * splat(inverse))
@@ -181,11 +184,10 @@ def _multiply_rows(heavy, rows, base, k, c):
             table[j, b & 15] = rows.values[q] * base.scale[j]
     for a in range(stop):
         i = heavy.rows[k, a]
-        total = splat(np.float64(constant * scaled_constant))
+        total = splat(constant * scaled_constant)
         for q in range(rows.indptr[i], rows.indptr[i + 1]):
-            x = splat(np.float64(rows.values[q]))
-            total = fma(x, widen(load(table, rows.indices[q])), total)
-        store(column, a, total)
+            total = fma(splat(rows.values[q]), load(table, rows.indices[q]), total)
+        store(column, a, widen(total))
     for b in range(LANES * c, stop):
         i = heavy.rows[k, b]
         total_on_mean = mean[last] * scaled_constant
