@@ -22,7 +22,17 @@ import numpy as np
 
 from taxofit.bank.lane_state import STARTING
 from taxofit.bank.rank_loops import value_of_rank
-from taxofit.bank.simd import LANES, any_true, fma, load, splat, store, sum_of, widen
+from taxofit.bank.simd import (
+    LANES,
+    bits_above,
+    fma,
+    load,
+    lowest_bit,
+    splat,
+    store,
+    sum_of,
+    widen,
+)
 from taxofit.compiling import part
 
 __all__ = ["HeavyRows", "correct_direction", "find_heavy_rows", "solve_heavy", "start_heavy"]
@@ -35,6 +45,7 @@ LEAST = 0.05  # curvature; rows have a norm of about 1, and the regulariser a cu
 CANDIDATES = 4 * MOST
 # The next Newton step looks at rows from this share of the lightest that was taken in this one.
 FORESIGHT = 0.5
+ONE = np.uint16(1)
 
 
 class HeavyRows(NamedTuple):
@@ -48,8 +59,6 @@ class HeavyRows(NamedTuple):
     answer: np.ndarray  # float64 (16, N_BLOCKS, 16): of the small system
     table: np.ndarray  # float32 (m, 16): zeros, to spread rows out
     ranked: np.ndarray  # float32 (CANDIDATES,): to rank curvatures in
-    wanted: np.ndarray  # float32 (1, 16): 1 in lanes that want new rows
-    excess: np.ndarray  # float32 (1, 16): of a row's curvature over the threshold
 
     @classmethod
     def empty(cls, n_features: int) -> HeavyRows:
@@ -63,8 +72,6 @@ class HeavyRows(NamedTuple):
             np.zeros((LANES, N_BLOCKS, LANES)),
             np.zeros((n_features, LANES), dtype=np.float32),
             np.zeros(CANDIDATES, dtype=np.float32),
-            np.zeros((1, LANES), dtype=np.float32),
-            np.zeros((1, LANES), dtype=np.float32),
         )
 
 
@@ -74,34 +81,30 @@ def find_heavy_rows(heavy, curvature, lanes, masks):
 
     curvature : float32 (n, 16).
     """
-    _forget_rows(heavy, lanes, masks)
-    wanted, excess = heavy.wanted, heavy.excess
-    mask = load(wanted, 0)
-    if not any_true(mask):
+    wanted = _forget_rows(heavy, lanes, masks)
+    if wanted == 0:
         return
     for i in range(curvature.shape[0]):
-        above = (load(curvature, i) - load(heavy.threshold, 0)) * mask
-        if any_true(above):
-            store(excess, 0, above)
-            for k in range(LANES):
-                if excess[0, k] > 0:
-                    _add_candidate(heavy, k, i, curvature[i, k])
+        above = bits_above(load(curvature, i), load(heavy.threshold, 0)) & wanted
+        while above != 0:
+            k = lowest_bit(above)
+            _add_candidate(heavy, k, i, curvature[i, k])
+            above &= above - ONE
     for k in range(LANES):
-        if wanted[0, k] > 0:
+        if masks[STARTING, k] > 0:
             _keep_heaviest(heavy, k)
             heavy.threshold[0, k] = max(FORESIGHT * heavy.threshold[0, k], LEAST)
 
 
 @part
 def _forget_rows(heavy, lanes, masks):
-    """Drop the rows of lanes that start, and note which of them want new ones."""
+    """Drop the rows of lanes that start; return the bits of these lanes."""
     for k in range(LANES):
-        heavy.wanted[0, k] = 0
         if masks[STARTING, k] > 0:
             heavy.n_rows[k] = 0
-            heavy.wanted[0, k] = 1
             if lanes[k].n_newton == 0:
                 heavy.threshold[0, k] = LEAST
+    return bits_above(load(masks, STARTING), splat(np.float32(0)))
 
 
 @part

@@ -34,6 +34,7 @@ __all__ = [
     "line_aligned",
     "load",
     "log1p_of_quotient",
+    "lowest_bit",
     "maximum",
     "minimum",
     "pick",
@@ -228,6 +229,17 @@ def bits_above(typing, x, y):
         return builder.bitcast(builder.fcmp_ordered(">", *arguments), ir.IntType(LANES))
 
     return types.uint16(x, y), generate
+
+
+@intrinsic
+def lowest_bit(typing, bits):
+    """Return which is the lowest bit that is set in an unsigned 16-bit number above 0."""
+
+    def generate(context, builder, signature, arguments):
+        lowest = builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+        return builder.zext(lowest, ir.IntType(64))
+
+    return types.uint64(types.uint16), generate
 
 
 @intrinsic
