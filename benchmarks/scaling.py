@@ -3,8 +3,10 @@
     python benchmarks/scaling.py --out runs/scaling
 
 Four sizes each, doubling; every size is solved several times, sizes taking turns, and the best
-counts. Growth of at most 2 for each doubling is linear. The last lines compare the bytes that the
-products with X must move with what a plain copy moves per second on the same cores.
+counts. Growth of at most 2 for each doubling is linear. Rows are doubled in two ways: as a sample
+of all, in which every node gets twice the rows, and leaf by leaf, where nodes keep theirs and
+others come to stand against them. The last lines compare the bytes that the products with X must
+move with what a plain copy moves per second on the same cores.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from taxofit.bank.private_features import SplitFeatures
 from taxofit.bank.simd import LANES
 
 N_SIZES = 4
+WAYS = ("nodes", "rows", "rows with their leaves")
 
 
 def seconds_of(problem, nodes, C):
@@ -54,16 +57,34 @@ def by_rows(problem, C, rounds, rng):
 
     Nodes with the same rows are one problem; those that are one over the fewest rows count once.
     """
-    sizes = [problem.X.shape[0] // 2**k for k in range(N_SIZES)][::-1]
-    shuffled = rng.permutation(problem.X.shape[0])  # each size holds the rows of the one before
-    parts = {size: with_rows(problem, shuffled[:size]) for size in sizes}
-    smallest = parts[sizes[0]]
+    parts = nested_parts(problem, rng.permutation(problem.X.shape[0]))
+    smallest = next(iter(parts.values()))
     distinct = {smallest.positives(node).tobytes(): node for node in smallest.nodes()}
     nodes = np.sort(np.fromiter(distinct.values(), dtype=np.int32))
-    best = dict.fromkeys(sizes, np.inf)
+    return best_of_parts(parts, nodes, C, rounds)
+
+
+def by_leaves(problem, C, rounds, rng):
+    """Solve the same leaves, with all their rows, against those of more and more other leaves."""
+    shuffled = rng.permutation(problem.taxonomy.n_nodes)[problem.row_leaf]
+    order = np.argsort(shuffled, kind="stable")
+    parts = nested_parts(problem, order)
+    n_rows = next(iter(parts))
+    leaves = np.setdiff1d(problem.row_leaf[order[:n_rows]], problem.row_leaf[order[n_rows:]])
+    return best_of_parts(parts, leaves.astype(np.int32), C, rounds)
+
+
+def nested_parts(problem, order):
+    """Return problems over an eighth, a quarter, half and all of the rows, by their number."""
+    sizes = [len(order) // 2**k for k in range(N_SIZES)][::-1]
+    return {size: with_rows(problem, order[:size]) for size in sizes}
+
+
+def best_of_parts(parts, nodes, C, rounds):
+    best = dict.fromkeys(parts, np.inf)
     for _ in range(rounds):
-        for size in sizes:
-            best[size] = min(best[size], seconds_of(parts[size], nodes, C))
+        for size, part in parts.items():
+            best[size] = min(best[size], seconds_of(part, nodes, C))
     return best
 
 
@@ -108,8 +129,8 @@ def figure(found):
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
-    figure = make_subplots(cols=2, subplot_titles=["nodes", "rows"])
-    for column, what in enumerate(("nodes", "rows"), start=1):
+    figure = make_subplots(cols=len(WAYS), subplot_titles=WAYS)
+    for column, what in enumerate(WAYS, start=1):
         sizes = [int(size) for size in found[what]]
         seconds = list(found[what].values())
         figure.add_scatter(x=sizes, y=seconds, name="measured", row=1, col=column)
@@ -134,10 +155,11 @@ def main():
         "C": arguments.C,
         "nodes": by_nodes(problem, arguments.C, arguments.rounds, rng),
         "rows": by_rows(problem, arguments.C, arguments.rounds, rng),
+        "rows with their leaves": by_leaves(problem, arguments.C, arguments.rounds, rng),
         "copy_bytes_per_second": copy_bandwidth(problem.bank().n_threads),
         "product_bytes_per_second": product_traffic(problem, arguments.C),
     }
-    for what in ("nodes", "rows"):
+    for what in WAYS:
         shown = ", ".join(f"{size:,}: {s:.2f} s" for size, s in found[what].items())
         ratios = ", ".join(f"{ratio:.2f}" for ratio in growth(found[what]))
         print(f"{what}: {shown}; each doubling costs {ratios} times as much")

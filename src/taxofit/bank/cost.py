@@ -32,15 +32,16 @@ __all__ = [
 ]
 
 # From `benchmarks/cost_model.py`, on one core of an AMD EPYC (Zen 4).
-PASSES = {0.001: 4.5, 0.01: 6.2, 0.1: 6.7, 1.0: 9.4, 10.0: 12.5, 100.0: 14.6, 1000.0: 16.4}
-PASSES_GROWTH = 0.07
-SECONDS = (1.1e-10, 2.4e-9, 9.7e-10)  # a, b, c
+PASSES = {0.001: 5.4, 0.01: 6.2, 0.1: 6.8, 1.0: 9.2, 10.0: 11.8, 100.0: 13.9, 1000.0: 16.0}
+PASSES_GROWTH = 0.14
+SECONDS = (8.2e-11, 2.0e-9, 2.9e-9)  # a, b, c
 REFERENCE = 1e4  # rows and features
 
 BLOCK, LANES, LINE = 256, 16, 64  # of the lanes' solver: problems, lanes, bytes of a float32 line
 VALIDATION_SHARE = 0.1
 ENTRY = 8  # bytes of a value and its column
-BASES = 2 * 3 * 4  # bytes a row: two starts, each with scores, slopes and curvatures
+# Bytes of what is known at each C, the all-negative solution included.
+ROW_AT_C, FEATURE_AT_C = 8 * 4, 5 * 4
 # Weights that a first pruning leaves a node, times D^0.41: to start the refit from, and to pack.
 WARM_WEIGHTS, MODEL_WEIGHTS, KEPT_GROWTH = 25, 185, 0.41
 PACKED_WEIGHT, PACKING_WEIGHT = 4, 45  # bytes of one of them in a model, and while it is packed
@@ -134,7 +135,7 @@ def work_of(n_rows: int, n_entries: int, n_features: int, passes: float) -> tupl
 def bank_seconds(size: FitSize, C: float) -> float:
     """Return the CPU time of all nodes over all rows at one C.
 
-    The all-negative problem that rare nodes start from has a pass to itself: it costs as much as
+    The all-negative problem that nodes start from has its passes to itself: it costs as much as
     sixteen nodes.
     """
     work = work_of(size.n_rows, size.n_entries, size.n_features, passes_at(C, size.n_rows))
@@ -200,16 +201,16 @@ def _copies_of_rows(size: FitSize) -> float:
 
 
 def _bank_bytes(size: FitSize) -> float:
-    """Bytes that last as long as the fit: two starts for each C, twice; weights for the refit."""
-    n_bases = 2 * (1 + len(size.Cs))
-    starts = n_bases * ((BASES + 8) * size.n_rows + BASES * size.n_features) + 40 * size.n_rows
+    """Bytes that last as long as the fit: starts at each C and for the refit, weights for it."""
+    at_C = ROW_AT_C * size.n_rows + FEATURE_AT_C * size.n_features
+    starts = (1 + len(size.Cs)) * at_C + 40 * size.n_rows
     return starts + ENTRY * len(size.Cs) * size.n_nodes * _kept(size, WARM_WEIGHTS)
 
 
 def _block_bytes(size: FitSize) -> float:
     """Bytes of a block while it is solved, judged and pruned, the latter two in float64."""
     width = min(BLOCK, size.n_nodes)
-    lanes = (2 * LINE + 2) * size.n_rows + 6 * LINE * size.n_features
+    lanes = (2 * LINE + 2) * size.n_rows + 5 * LINE * size.n_features
     pruning = width * (4 + 4 + 8 + 4) * size.n_features
     n_scores = width * VALIDATION_SHARE * size.n_rows if size.Cs else 0.0
     return lanes + max(pruning, 2 * 4 * n_scores + 3 * 8 * min(n_scores, JUDGED_CELLS))

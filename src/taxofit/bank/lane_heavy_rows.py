@@ -3,8 +3,9 @@ r"""The preconditioner of a lane that starts from the all-negative solution, by 
 Of a rare node's rows only its own and those that look like them have a curvature to speak of. All
 others are light, and what they have in common hardly changes from lane to lane but for their mass,
 the sum of their curvatures: a mean row, and the spread of each feature about it, both taken once
-from the all-negative solution. So with M = 1 / (1 + mass · spread), and with the heaviest rows of a
-lane and then the mean row as S, of curvatures D and mass, the preconditioner is
+from the all-negative solution. The spread makes a scale M that all lanes share (see
+:data:`taxofit.bank.lanes.SCALE_MASS`). With the heaviest rows of a lane and then the mean row as S,
+of curvatures D and mass, the preconditioner is
 
 .. math:: (M^{-1} + S^T D S)^{-1} = M - M S^T (D^{-1} + S M S^T)^{-1} S M,
 
