@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 __all__ = ["LaneSolver"]
 
 BLOCK_SIZE = 256  # at its end a block has empty lanes; memory grows with it
-# Passes per node over 265 nodes of NAICS, from the bases and from the solution at C / 10: 17.8 and
-# 16.8 at C = 100, 24.5 and 18.1 at 1000; of a directory with rows of 98 entries 12.5 and 14.2 at
-# 100, 14.8 and 15.7 at 1000.
+# Passes per node over 265 nodes of NAICS, from the base and from the solution at C / 10: 16.3 and
+# 16.1 at C = 100, 22.7 and 17.2 at 1000; of a directory with rows of 98 entries 11.6 and 13.5 at
+# 100, 13.6 and 14.9 at 1000.
 WARM_FROM = 1000.0
 ROWS_OF_A_GROUP = 512
 REBASE_STEPS = 4  # of Newton; two or three are enough where rows are about as long as each other

@@ -198,6 +198,14 @@ def test_equal_columns_have_equal_weights(C):
     assert_solved(rows, targets, C, again)
 
 
+def test_many_rows_or_columns_change_nothing(monkeypatch):
+    rng = np.random.default_rng(19)
+    rows, targets = random_rows(rng), random_targets(rng, 60, 20)
+    short = solve(rows, targets, 1.0)
+    monkeypatch.setattr(lanes, "SHORT_PLACES", 59)
+    np.testing.assert_array_equal(solve(rows, targets, 1.0).weights, short.weights)
+
+
 def test_columns_that_no_row_uses_have_no_weight():
     X = sparse.csr_array(np.array([[1.0, 0, 2.0, 0], [1.0, 0, 0, 0], [0, 0, 1.0, 0]]))
     rows = Rows.prepare(X)
