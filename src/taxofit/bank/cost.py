@@ -113,7 +113,7 @@ def passes_at(C: float, n_rows: int) -> float:
     Examples
     --------
     >>> passes_at(1.0, 10_000)
-    9.4
+    9.2
     """
     logs = [math.log10(known) for known in PASSES]
     passes = float(np.interp(math.log10(C), logs, list(PASSES.values())))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Neighbours", "Removal", "explain_removals", "neighbours_of"]
 
 CHUNK_CELLS = 1 << 24  # scores looked at together
+SOLVED_TO = 1e-5  # relative: two sides of one question have the same objective but for rounding
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,8 @@ def _explained(
     if evidence is not None and reached is not None:
         objective = float(evidence.objective[node])
         others = np.delete(evidence.objective, [0, node])
-        worse_than = float(np.mean(others < objective)) if others.size else 0.0
+        is_lower = others < objective * (1 - SOLVED_TO)
+        worse_than = float(np.mean(is_lower)) if others.size else 0.0
         neighbours = neighbours_of(taxonomy, evidence, node)
         mine = _is_under(taxonomy, evidence.row_leaf, node)
         if mine.any():
