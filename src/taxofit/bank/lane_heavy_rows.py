@@ -188,10 +188,11 @@ def _multiply_rows(heavy, rows, base, k, c):
             table[j, b & 15] = rows.values[q] * base.scale[j]
     for a in range(stop):
         i = heavy.rows[k, a]
-        total = splat(constant * scaled_constant)
+        total = splat(np.float64(constant * scaled_constant))
         for q in range(rows.indptr[i], rows.indptr[i + 1]):
-            total = fma(splat(rows.values[q]), load(table, rows.indices[q]), total)
-        store(column, a, widen(total))
+            x = splat(np.float64(rows.values[q]))
+            total = fma(x, widen(load(table, rows.indices[q])), total)
+        store(column, a, total)
     for b in range(LANES * c, stop):
         i = heavy.rows[k, b]
         total_on_mean = mean[last] * scaled_constant

@@ -325,6 +325,18 @@ def test_the_mean_row_and_the_spread_stand_for_all_rows_of_the_base(block):
     assert base.mean_square == pytest.approx(base.mean**2 @ base.scale, rel=1e-5)
 
 
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_rows_that_a_few_hold_negative_are_solved_from_the_constant_alone(C):
+    rng = np.random.default_rng(20)
+    rows = Rows.prepare(sparse.csr_array(np.exp(2 * rng.standard_normal((1000, 12)))))
+    targets = random_targets(rng, 1000, 5, share=0.1)
+    solver = lanes.LaneSolver(rows, SolverSettings())
+    assert_solved(rows, targets, C, solver.solve(targets, C))
+    weights = solver._at(C)[1].weights
+    assert weights[-1] < 0
+    assert not weights[:-1].any()
+
+
 def test_every_row_is_negative_at_the_base(block):
     base, X, w = block.base, block.X, block.base.weights.astype(np.float64)
     c, s2 = block.rows.cost.astype(np.float64), block.rows.private_square.astype(np.float64)
