@@ -40,6 +40,8 @@ REFERENCE = 1e4  # rows and features
 BLOCK, LANES, LINE = 256, 16, 64  # of the lanes' solver: problems, lanes, bytes of a float32 line
 VALIDATION_SHARE = 0.1
 ENTRY = 8  # bytes of a value and its column
+# Of the columns once more in 16 bits, where rows and columns are no more than these.
+SHORT_PLACE, SHORT_PLACES = 2, 1 << 16
 # Bytes of what is known at each C, the all-negative solution included.
 ROW_AT_C, FEATURE_AT_C = 8 * 4, 5 * 4
 # Weights that a first pruning leaves a node, times D^0.41: to start the refit from, and to pack.
@@ -196,7 +198,9 @@ def network_bytes(size: FitSize, n_workers: int) -> tuple[float, float]:
 
 def _copies_of_rows(size: FitSize) -> float:
     """Bytes of the rows with the constant, and of the shared features by row and by column."""
-    once = ENTRY * (3 * size.n_entries + size.n_rows)
+    is_short = max(size.n_rows, size.n_features) <= SHORT_PLACES
+    entry = 3 * (ENTRY + (SHORT_PLACE if is_short else 0))
+    once = entry * size.n_entries + ENTRY * size.n_rows
     return once * (2 if size.Cs else 1)
 
 
