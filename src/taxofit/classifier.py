@@ -334,8 +334,7 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
         if validation is None or not bank.rows.is_sparse:
             return None
         rows = validation.rows[:N_TRIALS]
-        X = bank.rows.X[rows][:, : self.n_features_in_]
-        return Trial(X, validation.evidence.scores[:N_TRIALS][:, kept])
+        return Trial(bank.rows.given(rows), validation.evidence.scores[:N_TRIALS][:, kept])
 
     def _describe(self, bank: NodeBank, selection: Selection) -> None:
         """Set the fitted attributes that tell what happened."""

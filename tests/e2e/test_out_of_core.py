@@ -98,8 +98,8 @@ def test_fit_that_memory_cannot_hold_completes_through_a_store(tmp_path):
 @pytest.mark.slow
 def test_rows_of_four_times_the_cap_are_fitted(tmp_path):
     compile_loops(tmp_path / "small")
-    file, hierarchy = write_rows(tmp_path, n_rows=118_016, entries_per_row=2080)
-    cap, store = 440 * MIB, tmp_path / "store"
+    file, hierarchy = write_rows(tmp_path, n_rows=128_768, entries_per_row=2080)
+    cap, store = 480 * MIB, tmp_path / "store"
     model = tmp_path / "model"
     done = fit(file, hierarchy, model, "--method", "td-lr", "--store", store, cap=cap)
     assert done.returncode == 0, done.stderr

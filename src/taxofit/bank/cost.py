@@ -6,9 +6,10 @@ Of a bank of n nodes over N rows with E entries and D features, at one C:
     CPU seconds = n · (passes · (a · E · (1 + ln(1 + D / 10⁴)) + b · N) + c · D)
 
 The logarithm stands for the caches that more features no longer fit in; the last term is reading
-off, judging and pruning a node's weights. ``benchmarks/cost_model.py`` fits p, g, a, b and c to
-measured blocks; docs/scaling.md says how well. Bytes are those of the arrays that the code makes at
-the peak; how many weights pruning leaves was measured too.
+off, judging and pruning a node's weights. Before that the rows are copied, put in order and turned
+to columns: e · E, once over the rows that train and once over all. ``benchmarks/cost_model.py``
+fits p, g, a, b and c to measured blocks; docs/scaling.md says how well. Bytes are those of the
+arrays that the code makes at the peak; how many weights pruning leaves was measured too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from taxofit.bank.evidence import SPILLED_SHARE
 from taxofit.bank.solver import JUDGED_CELLS
 
 __all__ = [
+    "CHUNKS",
     "FitCost",
     "FitSize",
     "bank_seconds",
@@ -36,12 +38,15 @@ PASSES = {0.001: 5.4, 0.01: 6.2, 0.1: 6.8, 1.0: 9.2, 10.0: 11.8, 100.0: 13.9, 10
 PASSES_GROWTH = 0.14
 SECONDS = (8.2e-11, 2.0e-9, 2.9e-9)  # a, b, c
 REFERENCE = 1e4  # rows and features
+# e: of 0.6 million entries in memory, and of 245 million in a store.
+PREPARING, PREPARING_MAPPED = 1e-7, 1.5e-7
 
 BLOCK, LANES, LINE = 256, 16, 64  # of the lanes' solver: problems, lanes, bytes of a float32 line
 VALIDATION_SHARE = 0.1
 ENTRY = 8  # bytes of a value and its column
 # Of the columns once more in 16 bits, where rows and columns are no more than these.
 SHORT_PLACE, SHORT_PLACES = 2, 1 << 16
+CHUNKS = 64 << 20  # bytes of the parts of a store that are worked on at a time, all copies together
 # Bytes of what is known at each C, the all-negative solution included.
 ROW_AT_C, FEATURE_AT_C = 8 * 4, 5 * 4
 # Weights that a first pruning leaves a node, times D^0.41: to start the refit from, and to pack.
@@ -156,6 +161,7 @@ def estimate_fit(size: FitSize) -> FitCost:
     """
     cpu_seconds = bank_seconds(size, size.C)
     cpu_seconds += (1 - VALIDATION_SHARE) * sum(bank_seconds(size, C) for C in size.Cs)
+    preparing = _preparing_seconds(size)
     n_busy = min(size.n_threads, math.ceil(size.n_nodes / BLOCK))
     n_weights = size.n_nodes * _kept(size, MODEL_WEIGHTS)
     solving = n_busy * _block_bytes(size) + ENTRY * n_weights
@@ -164,6 +170,7 @@ def estimate_fit(size: FitSize) -> FitCost:
     rows_bytes, score_bytes = _copies_of_rows(size), _score_bytes(size)
     if size.is_mapped:
         disk += rows_bytes
+        memory += CHUNKS
     else:
         memory += rows_bytes
     if score_bytes > SPILLED_SHARE * size.available_bytes:
@@ -171,8 +178,8 @@ def estimate_fit(size: FitSize) -> FitCost:
     else:
         memory += score_bytes
     return FitCost(
-        cpu_seconds=cpu_seconds,
-        seconds=cpu_seconds / n_busy,
+        cpu_seconds=preparing + cpu_seconds,
+        seconds=preparing + cpu_seconds / n_busy,
         memory_bytes=memory,
         disk_bytes=disk,
     )
@@ -194,6 +201,12 @@ def network_bytes(size: FitSize, n_workers: int) -> tuple[float, float]:
     back = ENTRY * size.n_nodes * _kept(size, MODEL_WEIGHTS) + _score_bytes(size)
     back += ENTRY * len(size.Cs) * size.n_nodes * _kept(size, WARM_WEIGHTS)
     return float(n_workers * rows_bytes * (2 if size.Cs else 1)), float(back)
+
+
+def _preparing_seconds(size: FitSize) -> float:
+    """Return the time before the first pass, on one thread."""
+    each = PREPARING_MAPPED if size.is_mapped else PREPARING
+    return each * size.n_entries * (2 - VALIDATION_SHARE if size.Cs else 1)
 
 
 def _copies_of_rows(size: FitSize) -> float:

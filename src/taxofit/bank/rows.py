@@ -76,6 +76,15 @@ class Rows:
         """Return some of the rows."""
         return Rows(take_rows(self.X, rows), self.weight[rows], self.has_constant)
 
+    def given(self, rows: NDArray[np.integer[Any]]) -> sparse.csr_array:
+        """Return some sparse rows as they were given, without the constant; mapped if X is."""
+        X = take_rows(self.X, rows)
+        if not self.has_constant:
+            return X
+        n, d = X.shape
+        pieces = (part[:, : d - 1] for _, _, part in row_chunks(X))
+        return stack_rows(pieces, (n, d - 1), X.nnz - n, beside=X)
+
 
 def _check_scale(X: Any) -> None:
     """Refuse values whose squares cannot be added up; the solver would only find NaN."""

@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 CHUNK_ENTRIES = 1 << 19  # looked at at a time: some 20 MB with all that is made of them
-COLUMN_ENTRIES = 4 * CHUNK_ENTRIES  # turned from rows to columns at a time
+COLUMN_ENTRIES = 2 * CHUNK_ENTRIES  # turned from rows to columns at a time
 SCRATCH_PREFIX = ".taxofit-scratch-"
 
 
@@ -192,7 +192,8 @@ def stack_rows(
 def by_column(X: Any) -> sparse.csc_array:
     """Return a CSR matrix in CSC form, rows in order within every column; mapped if X is.
 
-    Of a mapped one a run of columns is collected at a time, each in one go over all rows.
+    Of a mapped one a run of rows is turned at a time, and each column continued where the rows
+    before have left it.
 
     Examples
     --------
@@ -207,10 +208,14 @@ def by_column(X: Any) -> sparse.csc_array:
     stops = np.append(0, np.cumsum(n_users))
     kind = index_type(X.nnz)
     data, indices = empty_beside(X, X.nnz, X.dtype), empty_beside(X, X.nnz, kind)
-    for first, last in chunk_bounds(stops, COLUMN_ENTRIES):
-        mine = sparse.vstack([rows[:, first:last] for _, _, rows in row_chunks(X)]).tocsc()
-        entries = slice(stops[first], stops[last])
-        data[entries], indices[entries] = mine.data, mine.indices
+    following = stops[:-1].copy()
+    for start, _, rows in row_chunks(X, COLUMN_ENTRIES):
+        turned = rows.tocsc()
+        n_new = np.diff(turned.indptr)
+        places = np.repeat(following - turned.indptr[:-1], n_new)
+        places += np.arange(turned.nnz)
+        data[places], indices[places] = turned.data, turned.indices + start
+        following += n_new
     return sparse.csc_array((data, indices, stops.astype(kind)), shape=X.shape)
 
 

@@ -138,7 +138,7 @@ def _training_trial(packer: Packer, rows: Rows, leaf: IntArray, C: float) -> Tri
     """Return training rows, evenly spread, and their scores without their own part."""
     taxonomy = packer.taxonomy
     chosen = np.linspace(0, rows.n_rows - 1, n_trials(rows.n_rows, taxonomy)).astype(np.int64)
-    X = rows.X[chosen][:, : rows.n_features - rows.has_constant]
+    X = rows.given(chosen)
     wanted = np.zeros(X.shape[1], dtype=bool)
     wanted[X.indices] = True
     scores = packer.pack(0.0, wanted).node_scores(X, taxonomy, packer.n_threads)

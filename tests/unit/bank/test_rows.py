@@ -6,6 +6,7 @@ from scipy import sparse
 
 from taxofit import DataError, Taxonomy
 from taxofit.bank.rows import Rows, node_targets
+from taxofit.datasets.mapped import is_mapped, scratch_array
 
 
 def test_constant_feature_is_the_last_entry_of_every_row():
@@ -14,6 +15,18 @@ def test_constant_feature_is_the_last_entry_of_every_row():
     np.testing.assert_array_equal(Rows.prepare(X).X.toarray(), expected)
     np.testing.assert_array_equal(Rows.prepare(X.toarray()).X, expected)
     assert Rows.prepare(X, fit_intercept=False).n_features == 2
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("in_file", [True, False])
+def test_rows_come_back_as_they_were_given(tmp_path, fit_intercept, in_file):
+    X = sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0], [1.0, 3.0]], dtype=np.float32))
+    data = scratch_array(X.nnz, np.float32, tmp_path) if in_file else np.empty(X.nnz, np.float32)
+    data[:] = X.data
+    given = sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
+    found = Rows.prepare(given, fit_intercept=fit_intercept).given(np.array([2, 1]))
+    np.testing.assert_array_equal(found.toarray(), X.toarray()[[2, 1]])
+    assert is_mapped(found) == in_file
 
 
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
