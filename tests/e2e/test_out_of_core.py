@@ -63,10 +63,10 @@ def fit(file, hierarchy, model, *options, cap=None):
     )
 
 
-def compile_loops(folder):
+def compile_loops(folder, n_rows=POOL, entries_per_row=20):
     """Fit a few rows without a cap: compiling is cached, and takes memory of its own."""
     folder.mkdir()
-    file, hierarchy = write_rows(folder, n_rows=POOL, entries_per_row=20)
+    file, hierarchy = write_rows(folder, n_rows, entries_per_row)
     done = fit(file, hierarchy, folder / "model", "--store", folder / "store")
     assert done.returncode == 0, done.stderr
 
@@ -97,7 +97,8 @@ def test_fit_that_memory_cannot_hold_completes_through_a_store(tmp_path):
 
 @pytest.mark.slow
 def test_rows_of_four_times_the_cap_are_fitted(tmp_path):
-    compile_loops(tmp_path / "small")
+    compile_loops(tmp_path / "long", entries_per_row=2080)
+    compile_loops(tmp_path / "many", n_rows=257 * POOL)  # their places take more than 16 bits
     file, hierarchy = write_rows(tmp_path, n_rows=128_768, entries_per_row=2080)
     cap, store = 480 * MIB, tmp_path / "store"
     model = tmp_path / "model"

@@ -6,32 +6,45 @@ import math
 
 import numpy as np
 
-from taxofit.bank.rank_loops import place_of
+from taxofit.bank.rank_loops import place_of, value_of_rank
 from taxofit.compiling import compiled
 
-__all__ = ["count_kept", "place_column", "take_kept"]
+__all__ = ["count_kept", "place_column", "slope_along", "take_kept"]
 
 
 @compiled
-def count_kept(weights, share):
-    """Return the cutoff, ``share`` of the root mean square, and how many weights exceed it."""
+def slope_along(weights, trend, places, ratios):
+    """Return the median of weight by trend over these places; ``ratios`` is room for them."""
+    for k in range(places.size):
+        ratios[k] = weights[places[k]] / trend[places[k]]
+    return value_of_rank(ratios, places.size, places.size // 2)
+
+
+@compiled
+def count_kept(weights, trend, slope, share):
+    """Return a cutoff and how many weights exceed it: as they are, and less slope times trend.
+
+    The cutoff is ``share`` of the root mean square of the weights.
+    """
     square = 0.0
     for j in range(weights.size):
         square += np.float64(weights[j]) * weights[j]
     cutoff = share * math.sqrt(square / max(1, weights.size))
-    n_kept = 0
+    n_whole = n_left = 0
     for j in range(weights.size):
-        n_kept += abs(weights[j]) > cutoff
-    return cutoff, n_kept
+        n_whole += abs(weights[j]) > cutoff
+        n_left += abs(weights[j] - slope * trend[j]) > cutoff
+    return cutoff, n_whole, n_left
 
 
 @compiled
-def take_kept(weights, cutoff, indices, values):
-    """Write the weights above the cutoff, and where they stand."""
+def take_kept(weights, trend, slope, cutoff, indices, values):
+    """Write what weights have above the cutoff beside slope times trend, and where it stands."""
     place = 0
     for j in range(weights.size):
-        if abs(weights[j]) > cutoff:
-            indices[place], values[place] = j, weights[j]
+        left = weights[j] - slope * trend[j]
+        if abs(left) > cutoff:
+            indices[place], values[place] = j, left
             place += 1
 
 

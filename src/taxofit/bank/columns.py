@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from taxofit.bank import column_loops
+from taxofit.bank.trend import Trend
 from taxofit.datasets.mapped import chunk_bounds
 
 if TYPE_CHECKING:
@@ -16,7 +17,13 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-__all__ = ["ColumnStore", "columns_from_arrays", "columns_to_arrays", "prune_columns"]
+__all__ = [
+    "ColumnStore",
+    "columns_from_arrays",
+    "columns_to_arrays",
+    "prune_along",
+    "prune_columns",
+]
 
 RANGES_PER_THREAD = 4  # of features; some are done sooner than others
 
@@ -40,24 +47,47 @@ def prune_columns(weights: Array, share: float, n_threads: int = 1) -> sparse.cs
     >>> prune_columns(np.array([[3.0], [0.1], [4.0]]), share=0.05).toarray().ravel().tolist()
     [3.0, 0.0, 4.0]
     """
-    columns = [np.ascontiguousarray(column) for column in weights.T]  # most lie together already
+    return prune_along(weights, share, Trend.of_nothing(weights.shape[0]), n_threads)[0]
 
-    def count(column: Array) -> tuple[float, int]:
-        return column_loops.count_kept(column, float(share))
+
+def prune_along(
+    weights: Array, share: float, trend: Trend, n_threads: int = 1
+) -> tuple[sparse.csc_array, NDArray[np.float32]]:
+    """Return what weights are beside a slope times the trend, pruned, and the slope of each column.
+
+    As :func:`prune_columns`, with the same bound. A slope is 0 where it would leave more.
+
+    Examples
+    --------
+    >>> trend = Trend(np.array([1, 2, 3], dtype=np.int16), np.arange(3))
+    >>> left, slope = prune_along(np.array([[2.0], [4.0], [9.0]]), 0.01, trend)
+    >>> left.toarray().ravel().tolist(), slope.tolist()
+    ([0.0, 0.0, 3.0], [2.0])
+    """
+    columns = [np.ascontiguousarray(column) for column in weights.T]  # most lie together already
+    steps, places = trend.steps, trend.places
+
+    def measure(column: Array) -> tuple[np.float32, float, int]:
+        slope = np.float32(0)
+        if places.size:
+            ratios = np.empty(places.size, dtype=np.float32)
+            slope = np.float32(column_loops.slope_along(column, steps, places, ratios))
+        cutoff, n_whole, n_left = column_loops.count_kept(column, steps, slope, float(share))
+        return (slope, cutoff, n_left) if n_left < n_whole else (np.float32(0), cutoff, n_whole)
 
     def take(k: int) -> None:
-        mine = slice(indptr[k], indptr[k + 1])
-        column_loops.take_kept(columns[k], cutoffs[k], indices[mine], values[mine])
+        mine, (slope, cutoff, _) = slice(indptr[k], indptr[k + 1]), found[k]
+        column_loops.take_kept(columns[k], steps, slope, cutoff, indices[mine], values[mine])
 
     with ThreadPoolExecutor(n_threads) as pool:
         each = map if n_threads == 1 else pool.map
-        found = list(each(count, columns))
-        cutoffs = [cutoff for cutoff, _ in found]
-        indptr = np.cumsum([0, *(n_kept for _, n_kept in found)])
+        found = list(each(measure, columns))
+        indptr = np.cumsum([0, *(n_kept for _, _, n_kept in found)])
         indices = np.empty(indptr[-1], dtype=np.int32)
         values = np.empty(indptr[-1], dtype=weights.dtype)
         list(each(take, range(len(columns))))
-    return sparse.csc_array((values, indices, indptr), shape=weights.shape)
+    left = sparse.csc_array((values, indices, indptr), shape=weights.shape)
+    return left, np.array([slope for slope, _, _ in found], dtype=np.float32)
 
 
 def columns_to_arrays(columns: sparse.csc_array) -> dict[str, Array]:

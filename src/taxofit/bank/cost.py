@@ -50,8 +50,8 @@ CHUNKS = 64 << 20  # bytes of the parts of a store that are worked on at a time,
 # Bytes of what is known at each C, the all-negative solution included.
 ROW_AT_C, FEATURE_AT_C = 8 * 4, 5 * 4
 # Weights that a first pruning leaves a node, times D^0.41: to start the refit from, and to pack.
-WARM_WEIGHTS, MODEL_WEIGHTS, KEPT_GROWTH = 25, 185, 0.41
-PACKED_WEIGHT, PACKING_WEIGHT = 4, 45  # bytes of one of them in a model, and while it is packed
+WARM_WEIGHTS, MODEL_WEIGHTS, KEPT_GROWTH = 25, 130, 0.41
+PACKED_WEIGHT, PACKING_WEIGHT = 4, 30  # bytes of one of them in a model, and while it is packed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,6 @@ from taxofit.compiling import compiled, part
 __all__ = [
     "COARSE",
     "MOST_DIGITS",
-    "add_along",
-    "add_clipped",
     "fill_digits",
 ]
 
@@ -27,16 +25,15 @@ def _is_seen(positions, first, stop, low, high):
 
 
 @part
-def _span(columns, tree, trend, feature, first):
+def _span(columns, tree, feature, first):
     """Return where the siblings that begin at ``first`` end, and their extreme weights."""
     indptr, nodes, values = columns
     parent_of, n_open = tree[0], tree[5]
-    parent, step, slope = parent_of[nodes[first]], trend[0][feature], trend[1]
+    parent = parent_of[nodes[first]]
     low, high = np.float32(np.inf), np.float32(-np.inf)
     k, end = first, indptr[feature + 1]
     while k < end and parent_of[nodes[k]] == parent:
-        own = np.float32(values[k] - step * slope[nodes[k]])
-        low, high = min(low, own), max(high, own)
+        low, high = min(low, values[k]), max(high, values[k])
         k += 1
     if k - first < n_open[parent]:  # the others have 0
         low, high = min(low, np.float32(0.0)), max(high, np.float32(0.0))
@@ -44,11 +41,11 @@ def _span(columns, tree, trend, feature, first):
 
 
 @part
-def _settle(run, columns, tree, seen, limits, trend, weights, scratch):
+def _settle(run, columns, tree, seen, limits, weights, scratch):
     """Fill ``weights`` with what one parent keeps of one feature.
 
     ``weights[c]`` is child c's difference to the shared weight, ``weights[n_children]`` the shared
-    weight, both without the trend; what is below the limit is zero.
+    weight; what is below the limit is zero.
     """
     first, stop, feature = run
     nodes, values = columns[1], columns[2]
@@ -59,7 +56,7 @@ def _settle(run, columns, tree, seen, limits, trend, weights, scratch):
     for c in range(n_children):
         weights[c] = np.float32(0.0)
     for k in range(first, stop):
-        weights[nodes[k] - child] = values[k] - trend[0][feature] * trend[1][nodes[k]]
+        weights[nodes[k] - child] = values[k]
     weights[n_children] = np.float32(0.0)
     shared = np.float32(0.0)
     if limits[0] > 0:
@@ -97,38 +94,12 @@ def _digits(weight, scale):
 
 
 @compiled
-def add_clipped(columns, most, features, sums):
-    """Add up the weights of each of these features, none counting for more than ``most``.
-
-    features : (int, int), the first, and the one after the last.
-    """
-    indptr, _, values = columns
-    for feature in range(features[0], features[1]):
-        for k in range(indptr[feature], indptr[feature + 1]):
-            sums[feature] += min(max(values[k], -most), most)
-
-
-@compiled
-def add_along(columns, most, trend, features, sums):
-    """Add up the weights of every node times the trend, none counting for more than ``most``.
-
-    features : as in :func:`add_clipped`.
-    """
-    indptr, nodes, values = columns
-    for feature in range(features[0], features[1]):
-        for k in range(indptr[feature], indptr[feature + 1]):
-            sums[nodes[k]] += min(max(values[k], -most), most) * trend[feature]
-
-
-@compiled
-def fill_digits(
-    columns, tree, seen, limits, trend, wanted, scale, first_code, features, packed, spare
-):
+def fill_digits(columns, tree, seen, limits, wanted, scale, first_code, features, packed, spare):
     """Write the codes and values of features, as long as there is room for all of one.
 
     Parameters
     ----------
-    columns, tree, seen, limits, trend, wanted, scale, first_code
+    columns, tree, seen, limits, wanted, scale, first_code
         See :class:`taxofit.predict.packer.Packer`.
     features : (int, int)
         The first, and the one after the last.
@@ -151,14 +122,14 @@ def fill_digits(
         first, begun = indptr[feature], place
         while wanted[feature] and first < indptr[feature + 1]:
             parent = parent_of[nodes[first]]
-            stop, low, high = _span(columns, tree, trend, feature, first)
+            stop, low, high = _span(columns, tree, feature, first)
             is_small = high - low <= limits[0] and max(high, -low) <= limits[2]  # most are
             if not is_small and (n_open[parent] > 1 or parent == 0):
                 n_weights = first_child[parent + 1] - first_child[parent] + 1
                 if code.size - place < MOST_DIGITS * n_weights:
                     return feature
                 run = (first, stop, feature)
-                _settle(run, columns, tree, seen, limits, trend, weights, scratch)
+                _settle(run, columns, tree, seen, limits, weights, scratch)
                 place = _write(weights, n_weights, scale, first_code[parent], code, value, place)
             first = stop
         n_digits[feature] = place - begun

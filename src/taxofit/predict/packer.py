@@ -1,10 +1,7 @@
 """From the weights of single nodes to packed ones.
 
-Most weights of a node are those of features that its rows do not have: small, negative, and much
-alike from node to node but for their size. So all nodes have one *trend* in common, the mean of
-their weights (large ones clipped), and each a *slope*, how much of it is its own.
-
-Of the rest, among the children of a node only differences decide where a walk goes. So what
+Every node has a slope times a trend that all have in common (:mod:`taxofit.bank.trend`). Of what is
+left beside it, among the children of a node only differences decide where a walk goes. So what
 siblings share for a feature, the median, is kept once, and of each child its difference to it.
 Differences up to a limit are left out; up to twice as much where no training row under the parent
 has the feature, since few rows that get there will. Shared weights, which decide nothing among
@@ -39,8 +36,6 @@ __all__ = ["Packer", "Sightings"]
 UNSEEN_FACTOR = 2.0
 SHARED_FACTOR = 3.0  # what siblings share decides nothing among them, only in path scores
 STEP = 0.25  # of the limit
-TREND_CLIP = 0.3  # of the root mean square of all weights
-TREND_STEPS = 32767
 MOST_STEPS = 1 << 18  # of a weight
 ENTRIES_OF_A_CHUNK = 1 << 20
 
@@ -87,10 +82,12 @@ class Packer:
     Parameters
     ----------
     columns : sparse matrix, shape (n_features, n_nodes)
-        CSR is not copied. The root has no weights.
+        What weights have beside the trend. CSR is not copied. The root has no weights.
     intercept : ndarray, shape (n_nodes,)
         -inf at nodes without a model.
     taxonomy : Taxonomy
+    trend : (ndarray of int16, shape (n_features,); ndarray of float32, shape (n_nodes,)), optional
+        The trend in steps, and the slope of every node, which is a step's worth; 0 by default.
     sightings : Sightings, optional
         Of the training rows; without them no feature counts as seen.
     n_threads : int
@@ -102,6 +99,8 @@ class Packer:
         columns: sparse.csr_array | sparse.csc_array,
         intercept: Array,
         taxonomy: Taxonomy,
+        *,
+        trend: tuple[NDArray[np.int16], NDArray[np.float32]] | None = None,
         sightings: Sightings | None = None,
         n_threads: int = 1,
     ) -> None:
@@ -124,6 +123,10 @@ class Packer:
             n_open,
         )
         self._n_features = columns.shape[0]
+        self._trend = trend or (
+            np.zeros(self._n_features, dtype=np.int16),
+            np.zeros(taxonomy.n_nodes, dtype=np.float32),
+        )
         nowhere = (np.empty(0, dtype=np.int32), np.zeros(self._n_features + 1, dtype=np.int64))
         self._seen = nowhere if sightings is None else (sightings.positions, sightings.start)
 
@@ -132,57 +135,25 @@ class Packer:
         values = self._columns[2]
         return float(max(values.max(initial=0), -values.min(initial=0)))
 
-    @cached_property
-    def _trend(self) -> tuple[NDArray[np.int16], NDArray[np.float32]]:
-        """The trend in steps, and the slope of every node, which is a step's worth."""
-        values = self._columns[2]
-        n_models = max(1, int(np.isfinite(self._intercept[1:]).sum()))
-        total = float(np.vdot(values, values)) if values.size else 0.0
-        most = np.float32(TREND_CLIP * np.sqrt(total / (n_models * max(1, self._n_features))))
-        sums = np.zeros(self._n_features)
-        along = np.zeros(self.taxonomy.n_nodes)
-
-        def add_clipped(features: tuple[int, int]) -> None:
-            pack_loops.add_clipped(self._columns, most, features, sums)
-
-        def add_along(features: tuple[int, int]) -> Array:
-            own = np.zeros(along.size)
-            pack_loops.add_along(self._columns, most, steps, features, own)
-            return own
-
-        with ThreadPoolExecutor(self.n_threads) as pool:
-            list(pool.map(add_clipped, self._chunks()))
-            steps = np.rint(sums * (TREND_STEPS / max(np.abs(sums).max(initial=0), 1e-30)))
-            for own in pool.map(add_along, self._chunks()):
-                along += own  # one after the other: the sum is always the same
-        slope = along / max(1.0, float(steps @ steps))
-        return steps.astype(np.int16), slope.astype(np.float32)
-
-    def pack(
-        self, limit: float | None = None, wanted: NDArray[np.bool_] | None = None
-    ) -> PackedWeights:
+    def pack(self, limit: float = 0.0, wanted: NDArray[np.bool_] | None = None) -> PackedWeights:
         """Return the packed weights, without differences up to a limit.
 
         Parameters
         ----------
-        limit : float, optional
-            Without one the weights are kept as they are. With one, weights that are not there
-            count as too small to have been kept, and go with the trend.
+        limit : float
+            0 keeps all weights as they are.
         wanted : ndarray of bool, shape (n_features,), optional
             Features that rows to be scored have; all by default.
         """
-        has_trend, limit = limit is not None, limit or 0.0
         limits = tuple(np.float32(limit * factor) for factor in (1.0, UNSEEN_FACTOR, SHARED_FACTOR))
         wanted = np.ones(self._n_features, dtype=bool) if wanted is None else wanted
-        no_trend = np.zeros_like(self._trend[0]), np.zeros_like(self._trend[1])
-        trend = self._trend if has_trend else no_trend
         scale = np.float32(0.0)  # weights as they are
         if limit > 0:
             scale = np.float32(max(STEP * limit, self._largest / MOST_STEPS))
         codes = first_codes(self.taxonomy)
         types = _unsigned(int(codes[-1])), np.int8 if limit > 0 else np.float32
         n_digits = np.zeros(self._n_features, dtype=np.int64)
-        common = (self._columns, self._tree, self._seen, limits, trend, wanted, scale, codes)
+        common = (self._columns, self._tree, self._seen, limits, wanted, scale, codes)
 
         def pack_some(features: tuple[int, int]) -> list[tuple[Array, Array]]:
             return self._pack_some(common, features, types, n_digits)
@@ -192,8 +163,8 @@ class Packer:
         start = np.append(0, np.cumsum(n_digits))
         return PackedWeights(
             intercept=self._intercept.astype(np.float32),
-            slope=trend[1],
-            trend=trend[0],
+            slope=self._trend[1],
+            trend=self._trend[0],
             scale=np.full(1, scale if limit > 0 else 1.0, dtype=np.float32),
             start=start.astype(np.uint32) if start[-1] <= np.iinfo(np.uint32).max else start,
             code=np.concatenate([np.empty(0, types[0]), *(code for code, _ in parts)]),

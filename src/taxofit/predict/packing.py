@@ -11,10 +11,11 @@ from taxofit.bank.columns import (
     ColumnStore,
     columns_from_arrays,
     columns_to_arrays,
-    prune_columns,
+    prune_along,
 )
 from taxofit.bank.evidence import nodes_with_rows
 from taxofit.bank.harvest import Harvest
+from taxofit.bank.trend import Trend
 from taxofit.predict.dense_weights import DenseWeights
 from taxofit.predict.packer import Packer, Sightings
 from taxofit.predict.pruning import Trial, n_trials, safe_limit, without_own_part
@@ -45,11 +46,11 @@ FEW_WEIGHTS = 100_000  # after the first cut; so small a model loses nothing mor
 
 @dataclass(frozen=True, eq=False)
 class _PickModels:
-    """Takes intercepts and weights, of sparse data without those too small to matter."""
+    """Takes intercepts and weights: of sparse data what matters beside a slope times the trend."""
 
     n_features: int
     has_intercept: bool
-    is_sparse: bool
+    trend: Trend | None  # of sparse data
     pruned_share: float
     n_threads: int = field(default=1, compare=False)
 
@@ -57,10 +58,10 @@ class _PickModels:
         weights = solution.weights
         coefficients = weights[: self.n_features]
         intercept = weights[-1] if self.has_intercept else np.zeros(nodes.size)
-        if not self.is_sparse:
+        if self.trend is None:
             return {"intercept": intercept, "weights": coefficients.T}
-        pruned = prune_columns(coefficients, self.pruned_share, self.n_threads)
-        return {"intercept": intercept, **columns_to_arrays(pruned)}
+        left, slope = prune_along(coefficients, self.pruned_share, self.trend, self.n_threads)
+        return {"intercept": intercept, "slope": slope, **columns_to_arrays(left)}
 
 
 def solve_and_pack(
@@ -101,37 +102,77 @@ def solve_and_pack(
         As in :meth:`NodeBank.solve`.
     """
     n_features = bank.rows.n_features - has_intercept
-    place = np.zeros(bank.taxonomy.n_nodes, dtype=np.int64)
-    place[kept] = np.arange(kept.size)
-    intercept = np.full(repaired.n_nodes, -np.inf)
-    intercept[0] = 0.0
-    store = ColumnStore((n_features, repaired.n_nodes))
-    matrix = None if bank.rows.is_sparse else np.zeros((repaired.n_nodes, n_features))
-
-    def receive(nodes: IntArray, C: float, arrays: Arrays) -> None:  # noqa: ARG001  (one C)
-        places = place[nodes]
-        intercept[places] = arrays["intercept"]
-        if matrix is not None:
-            matrix[places] = arrays["weights"]
-        else:
-            store.put(places, columns_from_arrays(arrays))
-
+    trend = _trend(bank.rows, prune)
+    models = _Models(bank.taxonomy.n_nodes, kept, n_features, is_sparse=trend is not None)
     share = 0.0 if prune == "none" else FIRST_SHARE
-    pick = _PickModels(n_features, has_intercept, bank.rows.is_sparse, share, bank.n_idle_cores)
+    pick = _PickModels(n_features, has_intercept, trend, share, bank.n_idle_cores)
+    harvest = Harvest(pick, models.receive)
     solvable = kept[1:][nodes_with_rows(bank)[kept[1:]]]
-    report = bank.solve([C], Harvest(pick, receive), nodes=solvable, start=start, progress=progress)
-    if matrix is not None:
-        return DenseWeights(matrix, intercept), report
-    columns = store.to_csr(bank.n_cores)
-    if prune == "none" or (prune == "auto" and columns.nnz <= FEW_WEIGHTS):
-        return Packer(columns, intercept, repaired, n_threads=bank.n_cores).pack(), report
-    leaf = place[bank.row_leaf].astype(np.int32)
-    sightings = Sightings.gather(bank.rows.X, leaf, repaired)
-    packer = Packer(columns, intercept, repaired, sightings, bank.n_cores)
-    if prune != "auto":
-        return packer.pack(prune), report
-    trial = trial or _training_trial(packer, bank.rows, leaf, C)
-    return packer.pack(safe_limit(packer, search, trial)), report
+    report = bank.solve([C], harvest, nodes=solvable, start=start, progress=progress)
+    if trend is None:
+        return DenseWeights(models.matrix, models.intercept), report
+    columns = models.columns.to_csr(bank.n_cores)
+    leaf, sightings = models.place[bank.row_leaf].astype(np.int32), None
+    keeps_all = prune == "none" or (prune == "auto" and columns.nnz <= FEW_WEIGHTS)
+    if not keeps_all:
+        sightings = Sightings.gather(bank.rows.X, leaf, repaired)
+    packer = Packer(
+        columns,
+        models.intercept,
+        repaired,
+        trend=(trend.steps, models.slope),
+        sightings=sightings,
+        n_threads=bank.n_cores,
+    )
+    limit = 0.0
+    if prune == "auto" and not keeps_all:
+        limit = safe_limit(packer, search, trial or _training_trial(packer, bank.rows, leaf, C))
+    elif prune not in ("auto", "none"):
+        limit = float(prune)
+    return packer.pack(limit), report
+
+
+class _Models:
+    """Solved nodes, in their places in the repaired taxonomy.
+
+    Parameters
+    ----------
+    n_nodes : int
+        Of the bank's taxonomy.
+    kept : ndarray of int32
+        Which of them stay.
+    n_features : int
+        Without the constant one.
+    is_sparse : bool
+    """
+
+    def __init__(self, n_nodes: int, kept: IntArray, n_features: int, *, is_sparse: bool) -> None:
+        self.place = np.zeros(n_nodes, dtype=np.int64)
+        self.place[kept] = np.arange(kept.size)
+        self.intercept = np.full(kept.size, -np.inf)
+        self.intercept[0] = 0.0
+        self.slope = np.zeros(kept.size, dtype=np.float32)
+        self.columns = ColumnStore((n_features, kept.size))
+        self.matrix = np.zeros((0 if is_sparse else kept.size, n_features))
+
+    def receive(self, nodes: IntArray, C: float, arrays: Arrays) -> None:  # noqa: ARG002  (one C)
+        """Take what was picked from a block."""
+        places = self.place[nodes]
+        self.intercept[places] = arrays["intercept"]
+        if "weights" in arrays:
+            self.matrix[places] = arrays["weights"]
+        else:
+            self.slope[places] = arrays["slope"]
+            self.columns.put(places, columns_from_arrays(arrays))
+
+
+def _trend(rows: Rows, prune: Prune) -> Trend | None:
+    """Return what to leave out of sparse weights, nothing where all are to stay; of dense None."""
+    if not rows.is_sparse:
+        return None
+    return (
+        Trend.of_nothing(rows.n_features - rows.has_constant) if prune == "none" else Trend.of(rows)
+    )
 
 
 def _training_trial(packer: Packer, rows: Rows, leaf: IntArray, C: float) -> Trial:

@@ -47,9 +47,9 @@ def X():  # noqa: N802  (the name the field uses)
     return sparse.csr_array(rng.normal(size=(300, 40)) * (rng.random((300, 40)) < 0.3))
 
 
-def packer(model, taxonomy, sightings=None):
+def packer(model, taxonomy, **known):
     weights, intercept = model
-    return Packer(sparse.csc_array(weights.T), intercept, taxonomy, sightings)
+    return Packer(sparse.csc_array(weights.T), intercept, taxonomy, **known)
 
 
 def packed(model, taxonomy):
@@ -158,7 +158,8 @@ def test_closed_nodes_are_never_entered(model, taxonomy, X):
 def trained_packer(model, taxonomy, X):
     """Return a packer that has seen the rows of X at the leaves that the model gives them."""
     scores = (X @ model[0].T + model[1]).astype(np.float32)
-    return packer(model, taxonomy, Sightings.gather(X, walk_scores(scores, taxonomy), taxonomy))
+    sightings = Sightings.gather(X, walk_scores(scores, taxonomy), taxonomy)
+    return packer(model, taxonomy, sightings=sightings)
 
 
 @pytest.mark.parametrize("limit", [1e-6, 0.01, 0.05, 0.2])
@@ -179,29 +180,23 @@ def test_larger_limits_keep_less(model, taxonomy, X):
     assert sizes[-1] < sizes[0]
 
 
-def test_weights_go_without_rounding_where_the_limit_is_zero(model, taxonomy, X):
-    # Weights that are not there count as cut before: they go with the trend.
+def test_trend_is_part_of_every_weight(model, taxonomy, X):
     weights, intercept = model
-    small = packer(model, taxonomy).pack(0.0)
-    expected = np.where(weights, weights, np.outer(small.slope, small.trend)) @ X.T
-    own = [n for n in range(1, taxonomy.n_nodes) if not _repeats(taxonomy, n)]
-    scores = small.node_scores(X, taxonomy)
-    assert np.allclose(scores[:, own], (expected.T + intercept)[:, own], atol=1e-4)
-
-
-def test_trend_and_slopes_take_up_what_all_nodes_have_in_common(taxonomy):
-    # A few large weights, as real nodes have them, on top of what is alike but for its size.
     rng = np.random.default_rng(3)
-    slope = 1 + rng.random(taxonomy.n_nodes)
+    trend = rng.integers(-30000, 30000, 40).astype(np.int16)
+    slope = rng.normal(0, 1e-4, taxonomy.n_nodes).astype(np.float32)
     slope[0] = 0
-    weights, is_large = np.outer(slope, -rng.random(500)), rng.random(500) < 0.04
-    weights[1:, is_large] = rng.normal(0, 20, (taxonomy.n_nodes - 1, is_large.sum()))
-    ours = packer((weights, np.zeros(taxonomy.n_nodes)), taxonomy).pack(0.1)
-    with_digits = np.diff(ours.start.astype(np.int64)) > 0
-    assert with_digits[is_large].all()
-    assert with_digits[~is_large].mean() < 0.5
-    for node in (taxonomy.node_of("a2"), taxonomy.node_of("c1")):
-        assert np.abs(ours.coefficients(node, taxonomy)[0] - weights[node]).max() < 0.6
+    for node in filter(lambda node: _repeats(taxonomy, node), range(taxonomy.n_nodes)):
+        slope[node] = slope[taxonomy.parent[node]]
+    whole = (weights + np.outer(slope, trend), intercept)
+    with_trend = packer(model, taxonomy, trend=(trend, slope))
+    for limit in (0.0, 0.05):
+        ours = with_trend.pack(limit)
+        expected = packer(model, taxonomy).pack(limit).node_scores(X, taxonomy)
+        expected = expected + X @ np.outer(trend, slope)
+        assert np.allclose(ours.node_scores(X, taxonomy), expected, atol=1e-3)
+    own, _ = with_trend.pack().coefficients(taxonomy.node_of("a2"), taxonomy)
+    assert np.allclose(own, whole[0][taxonomy.node_of("a2")], atol=1e-5)
 
 
 def test_very_large_weights_take_several_digits(taxonomy):
@@ -222,7 +217,7 @@ def test_unseen_features_have_the_wider_limit(taxonomy):
     X = sparse.csr_array(np.array([[1.0, 0.0], [0.0, 1.0]]))
     leaf = np.array([a2, taxonomy.node_of("c1")], dtype=np.int32)
     sightings = Sightings.gather(X, leaf, taxonomy)
-    pruned = packer((weights, np.zeros(taxonomy.n_nodes)), taxonomy, sightings).pack(0.05)
+    pruned = packer((weights, np.zeros(taxonomy.n_nodes)), taxonomy, sightings=sightings).pack(0.05)
     with_digits = [pruned.start[f + 1] > pruned.start[f] for f in (0, 1)]
     assert with_digits == [True, False]
 
