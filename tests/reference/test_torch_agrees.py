@@ -10,10 +10,12 @@ from tests.real_data import real_data
 from tests.unit.bank.test_solver import TOL, assert_solved, small_problem
 
 from taxofit.bank.block_solver import solver_for
+from taxofit.bank.columns import prune_along
 from taxofit.bank.kernels import find_device, kernels_for
 from taxofit.bank.objective import objective
 from taxofit.bank.rows import Rows, node_targets
 from taxofit.bank.solver import SolverSettings, solve_all_negative, solve_block
+from taxofit.bank.trend import Trend
 from taxofit.datasets import ColumnScaler, TextEncoder, load_benchmark
 from taxofit.errors import DeviceError
 
@@ -50,6 +52,25 @@ def test_private_features_get_the_weights_that_they_would_have_had():
     there = solved_on("torch-cpu", rows, targets, 10.0, tol=1e-6).weights[frequency == 1]
     assert np.abs(here).max() > 0.1
     np.testing.assert_allclose(there, here, atol=1e-3)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.3])
+@pytest.mark.parametrize("has_trend", [True, False])
+def test_weights_are_pruned_on_the_device_as_on_the_host(monkeypatch, share, has_trend):
+    from taxofit.bank import torch_kernels
+
+    monkeypatch.setattr(torch_kernels, "CHUNK_CELLS", 200)  # three columns at a time
+    rows, targets = small_problem(is_sparse=True)
+    solution = solved_on("torch-cpu", rows, targets, 1.0).take(np.array([2, 0, 0, 1]))
+    trend = Trend.of(rows) if has_trend else Trend.of_nothing(rows.n_features - 1)
+    left, slope = solution.pruned(share, trend)
+    weights = solution.weights[: rows.n_features - 1]
+    expected, expected_slope = prune_along(weights, share, trend)
+    np.testing.assert_allclose(slope, expected_slope, rtol=1e-6)
+    np.testing.assert_allclose(left.toarray(), expected.toarray(), atol=1e-6)
+    assert left.nnz == expected.nnz
+    assert left.has_sorted_indices
+    np.testing.assert_array_equal(solution.weights_of(-1), solution.weights[-1])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -9,7 +9,7 @@ import numpy as np
 from taxofit.bank.rank_loops import place_of, value_of_rank
 from taxofit.compiling import compiled
 
-__all__ = ["count_kept", "place_column", "slope_along", "take_kept"]
+__all__ = ["count_kept", "place_columns", "slope_along", "take_kept"]
 
 
 @compiled
@@ -49,14 +49,16 @@ def take_kept(weights, trend, slope, cutoff, indices, values):
 
 
 @compiled
-def place_column(column, features, weights, first, stop, places, indices, data):
-    """Append a column's weights to the rows of their features, whose next place moves on.
+def place_columns(stops, features, weights, first, stop, places, indices, data):
+    """Append the weights of every column to the rows of their features, whose next place moves on.
 
-    Of the features, which ascend, only those from ``first`` to before ``stop`` count.
+    Column k has ``features[stops[k]:stops[k + 1]]``, which ascend; of these only the ones from
+    ``first`` to before ``stop`` count.
     """
-    k = place_of(features, 0, features.size, first)
-    while k < features.size and features[k] < stop:
-        place = places[features[k]]
-        indices[place], data[place] = column, weights[k]
-        places[features[k]] = place + 1
-        k += 1
+    for column in range(stops.size - 1):
+        k = place_of(features, stops[column], stops[column + 1], first)
+        while k < stops[column + 1] and features[k] < stop:
+            place = places[features[k]]
+            indices[place], data[place] = column, weights[k]
+            places[features[k]] = place + 1
+            k += 1

@@ -141,34 +141,22 @@ class ColumnStore:
 
     def to_csr(self, n_threads: int = 1) -> sparse.csr_array:
         """Return all weights feature by feature, and keep nothing: there may be many."""
-        indptr = np.zeros(self._shape[0] + 1, dtype=np.int64)
-        for _, block in self._blocks.values():
-            indptr[1:] += np.bincount(block.indices, minlength=self._shape[0])
-        indptr = np.cumsum(indptr)
-        indices = np.empty(indptr[-1], dtype=np.int32)
-        data = np.empty(indptr[-1], dtype=np.float32)
-        places, columns = indptr[:-1].copy(), self._in_order()
+        columns, self._blocks = self.to_csc(), {}
+        counts = np.bincount(columns.indices, minlength=self._shape[0])
+        indptr = np.append(0, np.cumsum(counts, dtype=np.int64))
+        indices = np.empty(columns.nnz, dtype=np.int32)
+        data = np.empty(columns.nnz, dtype=np.float32)
+        given, places = (columns.indptr, columns.indices, columns.data), indptr[:-1].copy()
 
         def place_features(bounds: tuple[int, int]) -> None:
-            for column, features, weights in columns:
-                column_loops.place_column(column, features, weights, *bounds, places, indices, data)
+            column_loops.place_columns(*given, *bounds, places, indices, data)
 
-        n_entries = max(1, int(indptr[-1]) // (RANGES_PER_THREAD * n_threads))
+        n_entries = max(1, columns.nnz // (RANGES_PER_THREAD * n_threads))
         with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(place_features, chunk_bounds(indptr, n_entries)))
-        self._blocks = {}
         rows = sparse.csr_array(self._shape, dtype=np.float32)
         rows.indptr, rows.indices, rows.data = indptr, indices, data  # as they are: no wider copies
         return rows
-
-    def _in_order(self) -> list[tuple[int, Array, Array]]:
-        """Return every column with its features and weights, in ascending order."""
-        found = []
-        for columns, block in self._blocks.values():
-            for k, column in enumerate(columns):
-                mine = slice(block.indptr[k], block.indptr[k + 1])
-                found.append((int(column), block.indices[mine], block.data[mine]))
-        return sorted(found, key=lambda entry: entry[0])
 
     def to_csc(self) -> sparse.csc_array:
         """Return all columns in their places; those never put are zero."""

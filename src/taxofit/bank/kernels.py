@@ -18,12 +18,15 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dsyrk
 
 from taxofit.bank import loops
+from taxofit.bank.columns import prune_along
 from taxofit.errors import DeviceError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy import sparse
 
     from taxofit.bank.rows import Rows, Targets
+    from taxofit.bank.trend import Trend
 
     Array = Any  # NumPy's or torch's
     Floats = NDArray[np.float64]
@@ -123,6 +126,11 @@ class Kernels(Protocol):
 
     def precondition(self, R: Array, prepared: Any) -> Array:
         """Return an approximation of the inverse Hessian times R; it may be R itself."""
+
+    def prune_along(
+        self, W: Array, share: float, trend: Trend
+    ) -> tuple[sparse.csc_array, NDArray[np.float32]]:
+        """Return on the host what :func:`taxofit.bank.columns.prune_along` does."""
 
     # ---- other rows
 
@@ -230,6 +238,11 @@ class DenseKernels:
         return A + scale.astype(self.dtype) * B
 
     scaled_sum = add_scaled
+
+    def prune_along(
+        self, W: Array, share: float, trend: Trend
+    ) -> tuple[sparse.csc_array, NDArray[np.float32]]:
+        return prune_along(W, share, trend)
 
     def gradient_norms_at_zero(self, problems: tuple[Targets, Array]) -> Floats:
         targets, _ = problems

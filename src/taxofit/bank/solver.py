@@ -17,15 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from taxofit.bank.columns import prune_along
 from taxofit.bank.objective import stopping_threshold
 from taxofit.bank.rows import Targets
 from taxofit.bank.stopping import StopFlag
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy import sparse
 
     from taxofit.bank.kernels import Kernels
     from taxofit.bank.rows import Rows
+    from taxofit.bank.trend import Trend
 
     Array = Any  # NumPy's or torch's
     Floats = NDArray[np.float64]
@@ -127,6 +130,24 @@ class BlockSolution:
         if kernels is None:
             return self._own(np.linalg.norm(W.astype(np.float64), axis=0))
         return self._own(kernels.to_host(kernels.norms(W)))
+
+    def weights_of(self, feature: int) -> NDArray[Any]:
+        """Return the weight of one feature in every column."""
+        W = self.device_weights[feature]
+        return self._own(W if self.kernels is None else self.kernels.to_host(W))
+
+    def pruned(
+        self, share: float, trend: Trend, n_threads: int = 1
+    ) -> tuple[sparse.csc_array, NDArray[np.float32]]:
+        """Return what the weights of a trend's features are beside it, pruned, and the slopes.
+
+        As :func:`~taxofit.bank.columns.prune_along`, where the weights are: few have to leave a
+        device.
+        """
+        W = self._own_weights()[: trend.steps.size]
+        if self.kernels is None:
+            return prune_along(W, share, trend, n_threads)
+        return self.kernels.prune_along(W, share, trend)
 
     def take(self, columns: Columns) -> BlockSolution:
         """Return the solution with these columns, in this order; weights are not copied yet."""

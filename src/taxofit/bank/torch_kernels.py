@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from taxofit.bank.rows import Rows, Targets
+    from taxofit.bank.trend import Trend
 
     Tensor = torch.Tensor
     Floats = NDArray[np.float64]
@@ -180,6 +181,18 @@ class TorchKernels:
     def scaled_sum(self, A: Tensor, scale: Tensor, B: Tensor) -> Tensor:
         return torch.addcmul(A, B, scale.to(self.dtype), out=B)
 
+    def prune_along(
+        self, W: Tensor, share: float, trend: Trend
+    ) -> tuple[sparse.csc_array, NDArray[np.float32]]:
+        steps = self._upload(trend.steps).to(W.dtype)
+        places = self._upload(trend.places)
+        n_columns = max(1, CHUNK_CELLS // max(1, W.shape[0]))
+        parts = [_left_beside(V, share, steps, places) for V in torch.split(W.T, n_columns)]
+        host = [np.concatenate([self.to_host(part[k]) for part in parts]) for k in range(4)]
+        n_kept, features, values, slope = host
+        stops = np.append(0, np.cumsum(n_kept))
+        return sparse.csc_array((values, features, stops), shape=tuple(W.shape)), slope
+
     # ---- the problems
 
     def margins(self, W: Tensor) -> Tensor:
@@ -293,6 +306,29 @@ def best_margins(a: Tensor, pull: Tensor) -> Tensor:
         excess = t - pull * wrong - b
         t = t.sub_(excess.div_(1 + pull * (wrong - wrong * wrong))).clamp_(min=0.0)
     return torch.where(is_flipped, -t, t)
+
+
+def _left_beside(
+    V: Tensor, share: float, steps: Tensor, places: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return what rows of weights are beside a slope times steps, pruned.
+
+    That is how many are kept of each row, which, what is left of them, and the slopes.
+    """
+    V = V.contiguous()
+    mean = torch.linalg.vector_norm(V, dim=1, dtype=torch.float64) / max(1, V.shape[1]) ** 0.5
+    cutoff = (share * mean).to(V.dtype)[:, None]
+    slope = torch.zeros_like(cutoff)
+    if len(places):
+        ratios = V.index_select(1, places) / steps[places]
+        slope = torch.kthvalue(ratios, len(places) // 2 + 1, dim=1, keepdim=True).values
+        n_left = ((V - slope * steps).abs() > cutoff).sum(1, keepdim=True)
+        n_whole = (V.abs() > cutoff).sum(1, keepdim=True)
+        slope = torch.where(n_left < n_whole, slope, 0.0)
+    left = V - slope * steps
+    is_kept = left.abs() > cutoff
+    features = is_kept.nonzero(as_tuple=True)[1].to(torch.int32)
+    return is_kept.sum(1), features, left[is_kept], slope[:, 0].float()
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,9 @@ from taxofit.bank.columns import (
     ColumnStore,
     columns_from_arrays,
     columns_to_arrays,
-    prune_columns,
 )
 from taxofit.bank.harvest import Harvest
+from taxofit.bank.trend import Trend
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,9 +40,10 @@ class _PickLarger:
     n_threads: int = field(default=1, compare=False)
 
     def __call__(self, nodes: IntArray, C: float, solution: BlockSolution) -> Arrays:  # noqa: ARG002  (a Pick)
-        weights = solution.weights
-        share = self.share if weights.shape[0] > self.max_kept_whole else 0.0
-        return columns_to_arrays(prune_columns(weights, share, self.n_threads))
+        n_features = solution.device_weights.shape[0]
+        share = self.share if n_features > self.max_kept_whole else 0.0
+        no_trend = Trend.of_nothing(n_features)
+        return columns_to_arrays(solution.pruned(share, no_trend, self.n_threads)[0])
 
 
 class WarmStarts:

@@ -11,7 +11,6 @@ from taxofit.bank.columns import (
     ColumnStore,
     columns_from_arrays,
     columns_to_arrays,
-    prune_along,
 )
 from taxofit.bank.evidence import nodes_with_rows
 from taxofit.bank.harvest import Harvest
@@ -55,12 +54,10 @@ class _PickModels:
     n_threads: int = field(default=1, compare=False)
 
     def __call__(self, nodes: IntArray, C: float, solution: BlockSolution) -> Arrays:  # noqa: ARG002  (a Pick)
-        weights = solution.weights
-        coefficients = weights[: self.n_features]
-        intercept = weights[-1] if self.has_intercept else np.zeros(nodes.size)
+        intercept = solution.weights_of(-1) if self.has_intercept else np.zeros(nodes.size)
         if self.trend is None:
-            return {"intercept": intercept, "weights": coefficients.T}
-        left, slope = prune_along(coefficients, self.pruned_share, self.trend, self.n_threads)
+            return {"intercept": intercept, "weights": solution.weights[: self.n_features].T}
+        left, slope = solution.pruned(self.pruned_share, self.trend, self.n_threads)
         return {"intercept": intercept, "slope": slope, **columns_to_arrays(left)}
 
 
