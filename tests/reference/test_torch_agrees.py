@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from tests.real_data import real_data
@@ -95,9 +96,11 @@ def test_warm_starts_and_the_common_start_end_at_the_same_minimum(is_sparse):
     first = solve_block(kernels, targets, rows.weight, settings, common=common.device_weights)
     again = solve_block(kernels, targets, rows.weight, settings, first.device_weights)
     from_host = solve_block(kernels, targets, rows.weight, settings, first.weights)
-    for solution in (first, again, from_host):
+    some = sparse.csc_array(first.weights)
+    from_sparse = solve_block(kernels, targets, rows.weight, settings, some)
+    for solution in (first, again, from_host, from_sparse):
         assert_solved(rows, targets, 1.0, solution)
-    assert again.n_iterations.sum() == 0
+    assert again.n_iterations.sum() == from_sparse.n_iterations.sum() == 0
 
 
 @pytest.mark.parametrize("is_sparse", [True, False])

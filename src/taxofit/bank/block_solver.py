@@ -50,7 +50,7 @@ class BlockSolver(Protocol):
         ----------
         targets : Targets
         C : float
-        start : ndarray or device weights, shape (n_features, n_problems), optional
+        start : ndarray, sparse array or device weights, shape (n_features, n_problems), optional
             Where to begin.
         stop : StopFlag, optional
             Looked at between passes; where it is set, :class:`~taxofit.bank.stopping.Stopped` is

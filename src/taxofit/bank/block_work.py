@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from scipy import sparse
-
 from taxofit._version import __version__
 from taxofit.bank.content import content_key
 from taxofit.bank.rows import node_targets
@@ -130,7 +128,7 @@ class BlockWork:
             Makes this raise :class:`~taxofit.bank.stopping.Stopped`.
         """
         targets = node_targets(self.ranges, self.row_leaf, task.solved)
-        weights = task.start.toarray() if sparse.issparse(task.start) else task.start
+        weights = task.start
         for C in task.Cs:
             solution = solver.solve(targets, C, weights, stop)
             weights = solution.device_weights

@@ -50,7 +50,8 @@ CHUNKS = 64 << 20  # bytes of the parts of a store that are worked on at a time,
 # Bytes of what is known at each C, the all-negative solution included.
 ROW_AT_C, FEATURE_AT_C = 8 * 4, 5 * 4
 # Weights that a first pruning leaves a node, times D^0.41: to start the refit from, and to pack.
-WARM_WEIGHTS, MODEL_WEIGHTS, KEPT_GROWTH = 25, 130, 0.41
+WARM_WEIGHTS, KEPT_GROWTH = 25, 0.41
+MODEL_WEIGHTS = {0.001: 8.0, 0.1: 16.0, 1.0: 35.0, 10.0: 90.0, 100.0: 115.0, 1000.0: 130.0}
 PACKED_WEIGHT, PACKING_WEIGHT = 4, 30  # bytes of one of them in a model, and while it is packed
 
 
@@ -122,9 +123,7 @@ def passes_at(C: float, n_rows: int) -> float:
     >>> passes_at(1.0, 10_000)
     9.2
     """
-    logs = [math.log10(known) for known in PASSES]
-    passes = float(np.interp(math.log10(C), logs, list(PASSES.values())))
-    return passes * (max(n_rows, 1) / REFERENCE) ** PASSES_GROWTH
+    return _at(C, PASSES) * (max(n_rows, 1) / REFERENCE) ** PASSES_GROWTH
 
 
 def work_of(n_rows: int, n_entries: int, n_features: int, passes: float) -> tuple[float, ...]:
@@ -156,14 +155,14 @@ def estimate_fit(size: FitSize) -> FitCost:
     --------
     >>> size = FitSize(n_rows=128_710, n_entries=10_700_000, n_features=381_580, n_nodes=17_222)
     >>> cost = estimate_fit(size)
-    >>> 1000 < cost.cpu_seconds < 5000, 5e8 < cost.disk_bytes < 5e9
+    >>> 1000 < cost.cpu_seconds < 5000, 1e8 < cost.disk_bytes < 1e9
     (True, True)
     """
     cpu_seconds = bank_seconds(size, size.C)
     cpu_seconds += (1 - VALIDATION_SHARE) * sum(bank_seconds(size, C) for C in size.Cs)
     preparing = _preparing_seconds(size)
     n_busy = min(size.n_threads, math.ceil(size.n_nodes / BLOCK))
-    n_weights = size.n_nodes * _kept(size, MODEL_WEIGHTS)
+    n_weights = size.n_nodes * _model_weights(size)
     solving = n_busy * _block_bytes(size) + ENTRY * n_weights
     memory = _bank_bytes(size) + max(solving, PACKING_WEIGHT * n_weights)
     disk = PACKED_WEIGHT * n_weights
@@ -194,11 +193,12 @@ def network_bytes(size: FitSize, n_workers: int) -> tuple[float, float]:
     Examples
     --------
     >>> size = FitSize(n_rows=1000, n_entries=100_000, n_features=5000, n_nodes=100)
-    >>> network_bytes(size, 2)
-    (1632000.0, 4000000.0)
+    >>> out, back = network_bytes(size, 2)
+    >>> out, round(back, -3)
+    (1632000.0, 920000.0)
     """
     rows_bytes = ENTRY * (size.n_entries + 2 * size.n_rows)
-    back = ENTRY * size.n_nodes * _kept(size, MODEL_WEIGHTS) + _score_bytes(size)
+    back = ENTRY * size.n_nodes * _model_weights(size) + _score_bytes(size)
     back += ENTRY * len(size.Cs) * size.n_nodes * _kept(size, WARM_WEIGHTS)
     return float(n_workers * rows_bytes * (2 if size.Cs else 1)), float(back)
 
@@ -231,6 +231,15 @@ def _block_bytes(size: FitSize) -> float:
     pruning = width * (4 + 4 + 8 + 4) * size.n_features
     n_scores = width * VALIDATION_SHARE * size.n_rows if size.Cs else 0.0
     return lanes + max(pruning, 2 * 4 * n_scores + 3 * 8 * min(n_scores, JUDGED_CELLS))
+
+
+def _at(C: float, known: dict[float, float]) -> float:
+    return float(np.interp(math.log10(C), np.log10(list(known)), list(known.values())))
+
+
+def _model_weights(size: FitSize) -> float:
+    """Weights of a node that are packed, at the largest C that may be chosen."""
+    return _kept(size, _at(max((size.C, *size.Cs)), MODEL_WEIGHTS))
 
 
 def _kept(size: FitSize, weights: float) -> float:

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dsyrk
 
@@ -23,7 +24,6 @@ from taxofit.errors import DeviceError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from scipy import sparse
 
     from taxofit.bank.rows import Rows, Targets
     from taxofit.bank.trend import Trend
@@ -67,7 +67,10 @@ class Kernels(Protocol):
         """Return some of the problems."""
 
     def start(self, weights: Array | None, width: int) -> Array:
-        """Return weights to begin from: a copy of these, or zeros; shape (n_features, width)."""
+        """Return weights to begin from, (n_features, width): a copy of these, or zeros.
+
+        They may be NumPy's, sparse, or those of the device.
+        """
 
     def spread(self, weights: Array, chosen: NDArray[np.bool_]) -> Array:
         """Return full weights that are those of one column where chosen, and zero elsewhere."""
@@ -204,6 +207,7 @@ class DenseKernels:
     def start(self, weights: Array | None, width: int) -> Array:
         if weights is None:
             return np.zeros((self.n_features, width), dtype=self.dtype)
+        weights = weights.toarray() if sparse.issparse(weights) else weights
         return weights.astype(self.dtype, order="C", copy=True)
 
     def spread(self, weights: Array, chosen: NDArray[np.bool_]) -> Array:

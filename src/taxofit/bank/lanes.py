@@ -17,6 +17,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import lambertw
 
 from taxofit.bank.lane_block import LaneBlock, Problems
@@ -90,10 +91,12 @@ class LaneSolver:
         self,
         targets: Targets,
         C: float,
-        start: Array | None = None,
+        start: Any | None = None,
         stop: StopFlag | None = None,
     ) -> BlockSolution:
         """Return the minimisers for every problem, from ``start`` if given."""
+        if start is not None and sparse.issparse(start):
+            start = start.toarray()
         targets = Targets(targets.row_class[self._order], targets.table)
         starts = None if start is None else self._features.restrict(start)
         problems = self._problems(targets, C, starts)

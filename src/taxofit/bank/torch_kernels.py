@@ -137,6 +137,11 @@ class TorchKernels:
         return self._on_device(weights) * self._upload(chosen)
 
     def _on_device(self, weights: Any) -> Tensor:
+        if sparse.issparse(weights):
+            entries = weights.tocoo()
+            places = tuple(self._upload(k.astype(np.int64)) for k in (entries.row, entries.col))
+            tensor = torch.zeros(entries.shape, dtype=self.dtype, device=self.device)
+            return tensor.index_put_(places, self._upload(entries.data).to(self.dtype))
         tensor = weights if isinstance(weights, torch.Tensor) else self._upload(weights)
         return tensor.to(self.device, self.dtype)
 
