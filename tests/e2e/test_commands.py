@@ -130,6 +130,8 @@ def test_info_tells_a_model_from_a_table(taxofit, shop_csv, shop_model):
     model = json.loads(taxofit("info", shop_model, "--json").stdout)
     assert model["kind"] == "model"
     assert model["reads"]["text"] == ["title"]
+    for name, score in model["validation"].items():
+        assert f"{name} {score:.2%}" in taxofit("info", shop_model).stdout
     table = json.loads(taxofit("info", shop_csv, "--json").stdout)
     assert table["kind"] == "table"
     assert [column["name"] for column in table["columns"]] == ["title", "category"]

@@ -12,7 +12,7 @@ from taxofit.terminal.messages import show_notes
 
 __all__ = ["show_description"]
 
-FRACTIONS = {"validation_macro_f1"}
+FRACTIONS = {"validation_macro_f1", "validation"}
 
 
 def show_description(description: dict[str, Any], path: str) -> None:
@@ -41,14 +41,19 @@ def show_description(description: dict[str, Any], path: str) -> None:
 
 def _shown_value(name: str, value: Any) -> Text:
     if isinstance(value, dict):
-        return Text(" · ".join(f"{key} {_shown_option(part)}" for key, part in value.items()))
+        shown = _shown_fraction if name in FRACTIONS else _shown_option
+        return Text(" · ".join(f"{key} {shown(part)}" for key, part in value.items()))
     if isinstance(value, (list, tuple)):
         return Text(shown_labels(value))
     if name in FRACTIONS:
-        return Text(f"{value:.2%}")
+        return Text(_shown_fraction(value))
     if isinstance(value, int) and not isinstance(value, bool):
         return Text(f"{value:,}")
     return Text(f"{value:g}" if isinstance(value, float) else clean(value))
+
+
+def _shown_fraction(value: object) -> str:
+    return f"{value:.2%}" if isinstance(value, (int, float)) else _shown_option(value)
 
 
 def _shown_option(value: object) -> str:
