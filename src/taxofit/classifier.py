@@ -256,7 +256,7 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
             prune=self.prune,
             search=selection.search,
             trial=self._trial(bank, validation, kept),
-            start=warm.at(selection.C),
+            start=warm.take(selection.C),
             progress=stage_of(progress, "Fitting nodes"),
         )
         if validation is not None:

@@ -72,9 +72,13 @@ class WarmStarts:
         store = self._stores.setdefault(C, ColumnStore((weights.shape[0], self._n_nodes)))
         store.put(nodes, weights)
 
-    def at(self, C: float) -> Callable[[IntArray], Any] | None:
-        """Return what gives the weights of nodes at this C, sparse; None where there are none."""
-        if C not in self._stores:
+    def take(self, C: float) -> Callable[[IntArray], Any] | None:
+        """Return what gives the weights of nodes at this C, sparse, and keep none of any C.
+
+        None where there are none.
+        """
+        stores, self._stores = self._stores, {}
+        if C not in stores:
             return None
-        columns = self._stores[C].to_csc()
+        columns = stores[C].to_csc()
         return lambda nodes: columns[:, nodes]

@@ -106,7 +106,7 @@ class _WarmSolver:
         harvest = join_harvests(Harvest(pick, receive), warm.harvest)
         self.bank.solve([C], harvest, start=self._start)
         seconds = time.perf_counter() - began
-        self._start = warm.at(C)
+        self._start = warm.take(C)
         return {
             "scores": scores,
             "seconds": np.array(seconds - sum(scoring)),

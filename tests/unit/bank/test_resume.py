@@ -148,7 +148,7 @@ def test_a_refit_from_other_starts_is_another_task(solving):
         starts = WarmStarts(solving().bank.taxonomy.n_nodes)
         first = solving()
         first.bank.solve([1.0], starts.harvest)
-        columns = starts.at(1.0)
+        columns = starts.take(1.0)
         warm[share] = lambda nodes, columns=columns, share=share: columns(nodes) * (1 - share)
     one, again, other = solving("work"), solving("work"), solving("work")
     one.run([1.0], start=warm[0.0])
