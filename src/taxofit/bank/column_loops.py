@@ -21,10 +21,11 @@ def slope_along(weights, trend, places, ratios):
 
 
 @compiled
-def count_kept(weights, trend, slope, share):
+def count_kept(weights, trend, care, slope, share):
     """Return a cutoff and how many weights exceed it: as they are, and less slope times trend.
 
-    The cutoff is ``share`` of the root mean square of the weights.
+    The cutoff is ``share`` of the root mean square of the weights; of each feature's it is the part
+    that ``care`` says.
     """
     square = 0.0
     for j in range(weights.size):
@@ -32,18 +33,18 @@ def count_kept(weights, trend, slope, share):
     cutoff = share * math.sqrt(square / max(1, weights.size))
     n_whole = n_left = 0
     for j in range(weights.size):
-        n_whole += abs(weights[j]) > cutoff
-        n_left += abs(weights[j] - slope * trend[j]) > cutoff
+        n_whole += abs(weights[j]) > cutoff * care[j]
+        n_left += abs(weights[j] - slope * trend[j]) > cutoff * care[j]
     return cutoff, n_whole, n_left
 
 
 @compiled
-def take_kept(weights, trend, slope, cutoff, indices, values):
+def take_kept(weights, trend, care, slope, cutoff, indices, values):
     """Write what weights have above the cutoff beside slope times trend, and where it stands."""
     place = 0
     for j in range(weights.size):
         left = weights[j] - slope * trend[j]
-        if abs(left) > cutoff:
+        if abs(left) > cutoff * care[j]:
             indices[place], values[place] = j, left
             place += 1
 

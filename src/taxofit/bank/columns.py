@@ -55,29 +55,31 @@ def prune_along(
 ) -> tuple[sparse.csc_array, NDArray[np.float32]]:
     """Return what weights are beside a slope times the trend, pruned, and the slope of each column.
 
-    As :func:`prune_columns`, with the same bound. A slope is 0 where it would leave more.
+    As :func:`prune_columns`, with the same bound or, of features with large values, a narrower one.
+    A slope is 0 where it would leave more.
 
     Examples
     --------
-    >>> trend = Trend(np.array([1, 2, 3], dtype=np.int16), np.arange(3))
+    >>> trend = Trend(np.array([1, 2, 3], dtype=np.int16), np.arange(3), np.ones(3, np.float32))
     >>> left, slope = prune_along(np.array([[2.0], [4.0], [9.0]]), 0.01, trend)
     >>> left.toarray().ravel().tolist(), slope.tolist()
     ([0.0, 0.0, 3.0], [2.0])
     """
     columns = [np.ascontiguousarray(column) for column in weights.T]  # most lie together already
-    steps, places = trend.steps, trend.places
+    steps, places, care = trend.steps, trend.places, trend.care
 
     def measure(column: Array) -> tuple[np.float32, float, int]:
         slope = np.float32(0)
         if places.size:
             ratios = np.empty(places.size, dtype=np.float32)
             slope = np.float32(column_loops.slope_along(column, steps, places, ratios))
-        cutoff, n_whole, n_left = column_loops.count_kept(column, steps, slope, float(share))
+        cutoff, n_whole, n_left = column_loops.count_kept(column, steps, care, slope, float(share))
         return (slope, cutoff, n_left) if n_left < n_whole else (np.float32(0), cutoff, n_whole)
 
     def take(k: int) -> None:
         mine, (slope, cutoff, _) = slice(indptr[k], indptr[k + 1]), found[k]
-        column_loops.take_kept(columns[k], steps, slope, cutoff, indices[mine], values[mine])
+        found_at = indices[mine], values[mine]
+        column_loops.take_kept(columns[k], steps, care, slope, cutoff, *found_at)
 
     with ThreadPoolExecutor(n_threads) as pool:
         each = map if n_threads == 1 else pool.map

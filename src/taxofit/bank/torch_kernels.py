@@ -189,10 +189,10 @@ class TorchKernels:
     def prune_along(
         self, W: Tensor, share: float, trend: Trend
     ) -> tuple[sparse.csc_array, NDArray[np.float32]]:
-        steps = self._upload(trend.steps).to(W.dtype)
+        steps, care = (self._upload(part).to(W.dtype) for part in (trend.steps, trend.care))
         places = self._upload(trend.places)
         n_columns = max(1, CHUNK_CELLS // max(1, W.shape[0]))
-        parts = [_left_beside(V, share, steps, places) for V in torch.split(W.T, n_columns)]
+        parts = [_left_beside(V, share * care, steps, places) for V in torch.split(W.T, n_columns)]
         host = [np.concatenate([self.to_host(part[k]) for part in parts]) for k in range(4)]
         n_kept, features, values, slope = host
         stops = np.append(0, np.cumsum(n_kept))
@@ -314,7 +314,7 @@ def best_margins(a: Tensor, pull: Tensor) -> Tensor:
 
 
 def _left_beside(
-    V: Tensor, share: float, steps: Tensor, places: Tensor
+    V: Tensor, share: Tensor, steps: Tensor, places: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return what rows of weights are beside a slope times steps, pruned.
 
@@ -322,8 +322,8 @@ def _left_beside(
     """
     V = V.contiguous()
     mean = torch.linalg.vector_norm(V, dim=1, dtype=torch.float64) / max(1, V.shape[1]) ** 0.5
-    cutoff = (share * mean).to(V.dtype)[:, None]
-    slope = torch.zeros_like(cutoff)
+    cutoff = mean.to(V.dtype)[:, None] * share
+    slope = torch.zeros_like(V[:, :1])
     if len(places):
         ratios = V.index_select(1, places) / steps[places]
         slope = torch.kthvalue(ratios, len(places) // 2 + 1, dim=1, keepdim=True).values

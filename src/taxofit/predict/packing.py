@@ -40,6 +40,10 @@ __all__ = ["solve_and_pack"]
 # Memory while nodes are solved: what is this far below a node's mean weight never comes back.
 # Twice as much would change by itself one in a thousand leaves of DMOZ-SMALL's rows.
 FIRST_SHARE = 0.01
+# With so few there is memory for all weights. Of unscaled numbers, whose scores are small sums of
+# large parts, that cut would change many leaves.
+FEW_FEATURES = 2048
+MOST_OWN_PART = 1e5  # C ‖x‖²; texts have rows of length 1
 FEW_WEIGHTS = 100_000  # after the first cut; so small a model loses nothing more
 
 
@@ -101,7 +105,7 @@ def solve_and_pack(
     n_features = bank.rows.n_features - has_intercept
     trend = _trend(bank.rows, prune)
     models = _Models(bank.taxonomy.n_nodes, kept, n_features, is_sparse=trend is not None)
-    share = 0.0 if prune == "none" else FIRST_SHARE
+    share = 0.0 if prune == "none" or n_features <= FEW_FEATURES else FIRST_SHARE
     pick = _PickModels(n_features, has_intercept, trend, share, bank.n_idle_cores)
     harvest = Harvest(pick, models.receive)
     solvable = kept[1:][nodes_with_rows(bank)[kept[1:]]]
@@ -123,7 +127,8 @@ def solve_and_pack(
     )
     limit = 0.0
     if prune == "auto" and not keeps_all:
-        limit = safe_limit(packer, search, trial or _training_trial(packer, bank.rows, leaf, C))
+        trial = trial or _training_trial(packer, bank.rows, leaf, C)
+        limit = 0.0 if trial is None else safe_limit(packer, search, trial)
     elif prune not in ("auto", "none"):
         limit = float(prune)
     return packer.pack(limit), report
@@ -172,11 +177,16 @@ def _trend(rows: Rows, prune: Prune) -> Trend | None:
     )
 
 
-def _training_trial(packer: Packer, rows: Rows, leaf: IntArray, C: float) -> Trial:
-    """Return training rows, evenly spread, and their scores without their own part."""
+def _training_trial(packer: Packer, rows: Rows, leaf: IntArray, C: float) -> Trial | None:
+    """Return training rows, evenly spread, and their scores without their own part.
+
+    None where rows are so long that their own part, of which only a bound is known, could be all.
+    """
     taxonomy = packer.taxonomy
     chosen = np.linspace(0, rows.n_rows - 1, n_trials(rows.n_rows, taxonomy)).astype(np.int64)
     X = rows.given(chosen)
+    if C * np.median(X.multiply(X).sum(axis=1, dtype=np.float64)) > MOST_OWN_PART:
+        return None
     wanted = np.zeros(X.shape[1], dtype=bool)
     wanted[X.indices] = True
     scores = packer.pack(0.0, wanted).node_scores(X, taxonomy, packer.n_threads)

@@ -46,7 +46,8 @@ def test_rows_without_anything_have_no_trend():
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_what_is_left_and_the_slope_make_the_weights(n_threads):
     rng = np.random.default_rng(2)
-    trend = Trend(rng.integers(1, 30000, 500).astype(np.int16), np.arange(0, 500, 3))
+    steps = rng.integers(1, 30000, 500).astype(np.int16)
+    trend = Trend(steps, np.arange(0, 500, 3), np.ones(500, dtype=np.float32))
     slope = -rng.random(9).astype(np.float32)
     weights = np.outer(trend.steps, slope) * (1 + rng.normal(0, 1e-3, (500, 9)))
     weights[:20] += rng.normal(0, 1e5, (20, 9))
@@ -63,10 +64,27 @@ def test_what_is_left_and_the_slope_make_the_weights(n_threads):
 
 def test_where_the_trend_leaves_more_the_weights_stay_as_they_are():
     rng = np.random.default_rng(3)
-    trend = Trend(np.full(400, 100, dtype=np.int16), np.arange(400))
     weights = np.zeros((400, 1), dtype=np.float32)
     weights[rng.permutation(400)[:150], 0] = rng.normal(5, 1, 150)
     weights[rng.permutation(400)[:120], 0] += 0.3
-    left, slope = prune_along(weights, 0.01, Trend(trend.steps, np.flatnonzero(weights)))
+    steps, care = np.full(400, 100, dtype=np.int16), np.ones(400, dtype=np.float32)
+    left, slope = prune_along(weights, 0.01, Trend(steps, np.flatnonzero(weights), care))
     assert slope.tolist() == [0.0]
     np.testing.assert_array_equal(left.toarray(), prune_columns(weights, 0.01).toarray())
+
+
+def test_small_weights_of_large_values_stay():
+    X = np.random.default_rng(4).random((50, 40)) * np.where(np.arange(40) < 5, 1000.0, 1.0)
+    trend = Trend.of(Rows.prepare(sparse.csr_array(X)))
+    length = np.sqrt(np.mean(X**2, axis=0))
+    expected = np.minimum(1, 8 * np.median(length) / length)
+    np.testing.assert_allclose(trend.care, expected, rtol=1e-6)
+    assert (trend.care[:5] < 0.02).all()
+    assert (trend.care[5:] == 1).all()
+    weights = np.ones((40, 1), dtype=np.float32)
+    weights[[0, 10], 0] = 0.009  # below a hundredth of the others
+    whole = Trend.of_nothing(40)
+    cautious = Trend(whole.steps, whole.places, trend.care)
+    assert prune_along(weights, 0.01, whole)[0].toarray()[[0, 10], 0].tolist() == [0, 0]
+    kept = prune_along(weights, 0.01, cautious)[0].toarray()[[0, 10], 0]
+    np.testing.assert_array_equal(kept, [np.float32(0.009), 0])
