@@ -139,12 +139,15 @@ def test_dense_and_sparse_rows_give_the_same_predictions(small):
     )
 
 
-def test_pruning_keeps_predictions(small):
+def test_few_weights_are_all_kept_and_rounded_only_to_a_given_limit(small):
     settings = {"flattening": "td-lr", "C": 10.0}
     exact = TaxonomyClassifier(small.taxonomy, prune="none", **settings).fit(small.X, small.y)
-    pruned = TaxonomyClassifier(small.taxonomy, **settings).fit(small.X, small.y)
-    assert pruned.weights_.value.size < exact.weights_.value.size
-    assert (exact.predict(small.X) == pruned.predict(small.X)).mean() >= 0.999
+    automatic = TaxonomyClassifier(small.taxonomy, **settings).fit(small.X, small.y)
+    for name, array in exact.weights_.to_arrays().items():
+        np.testing.assert_array_equal(array, automatic.weights_.to_arrays()[name])
+    pruned = TaxonomyClassifier(small.taxonomy, prune=0.01, **settings).fit(small.X, small.y)
+    assert pruned.weights_.value.dtype == np.int8
+    assert (exact.predict(small.X) == pruned.predict(small.X)).mean() >= 0.99
 
 
 def test_threads_do_not_change_the_model(small):

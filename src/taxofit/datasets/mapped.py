@@ -29,6 +29,7 @@ __all__ = [
     "by_column",
     "cast",
     "chunk_bounds",
+    "continued",
     "empty_beside",
     "index_type",
     "is_mapped",
@@ -211,12 +212,32 @@ def by_column(X: Any) -> sparse.csc_array:
     following = stops[:-1].copy()
     for start, _, rows in row_chunks(X, COLUMN_ENTRIES):
         turned = rows.tocsc()
-        n_new = np.diff(turned.indptr)
-        places = np.repeat(following - turned.indptr[:-1], n_new)
-        places += np.arange(turned.nnz)
+        places = continued(following, turned.indptr)
         data[places], indices[places] = turned.data, turned.indices + start
-        following += n_new
     return sparse.csc_array((data, indices, stops.astype(kind)), shape=X.shape)
+
+
+def continued(following: NDArray[np.int64], stops: Array) -> NDArray[np.int64]:
+    """Return where entries go that continue every column, and move on where the next will follow.
+
+    Parameters
+    ----------
+    following : ndarray of int64, shape (n_columns,)
+        Where each column's next entry goes.
+    stops : ndarray of int, shape (n_columns + 1,)
+        Where columns stop among the entries, 0 first: the indptr of a CSC matrix.
+
+    Examples
+    --------
+    >>> following = np.array([0, 10])
+    >>> continued(following, np.array([0, 1, 3])), following
+    (array([ 0, 10, 11]), array([ 1, 12]))
+    """
+    n_new = np.diff(stops)
+    places = np.repeat(following - stops[:-1], n_new)
+    places += np.arange(places.size)
+    following += n_new
+    return places
 
 
 def take_rows(X: Any, rows: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from taxofit.datasets.mapped import chunk_bounds, empty_beside, row_chunks
+from taxofit.datasets.mapped import chunk_bounds, continued, empty_beside, row_chunks
 from taxofit.predict import pack_loops
 from taxofit.predict.pack_loops import MOST_DIGITS
 from taxofit.predict.packed_weights import PackedWeights, first_codes
@@ -69,10 +69,8 @@ class Sightings:
         for first, stop in chunk_bounds(stops):
             mine = order[first:stop]
             by_feature = X[mine].tocsc()
-            places = np.repeat(filled - by_feature.indptr[:-1], np.diff(by_feature.indptr))
-            places += np.arange(by_feature.nnz)
+            places = continued(filled, by_feature.indptr)
             positions[places] = position[mine][by_feature.indices]
-            filled += np.diff(by_feature.indptr)
         return cls(start, np.asarray(positions))
 
 

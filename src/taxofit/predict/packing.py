@@ -103,9 +103,9 @@ def solve_and_pack(
         As in :meth:`NodeBank.solve`.
     """
     n_features = bank.rows.n_features - has_intercept
-    trend = _trend(bank.rows, prune)
-    models = _Models(bank.taxonomy.n_nodes, kept, n_features, is_sparse=trend is not None)
     share = 0.0 if prune == "none" or n_features <= FEW_FEATURES else FIRST_SHARE
+    trend = _trend(bank.rows, share)
+    models = _Models(bank.taxonomy.n_nodes, kept, n_features, is_sparse=trend is not None)
     pick = _PickModels(n_features, has_intercept, trend, share, bank.n_idle_cores)
     harvest = Harvest(pick, models.receive)
     solvable = kept[1:][nodes_with_rows(bank)[kept[1:]]]
@@ -168,13 +168,11 @@ class _Models:
             self.columns.put(places, columns_from_arrays(arrays))
 
 
-def _trend(rows: Rows, prune: Prune) -> Trend | None:
+def _trend(rows: Rows, share: float) -> Trend | None:
     """Return what to leave out of sparse weights, nothing where all are to stay; of dense None."""
     if not rows.is_sparse:
         return None
-    return (
-        Trend.of_nothing(rows.n_features - rows.has_constant) if prune == "none" else Trend.of(rows)
-    )
+    return Trend.of(rows) if share > 0 else Trend.of_nothing(rows.n_features - rows.has_constant)
 
 
 def _training_trial(packer: Packer, rows: Rows, leaf: IntArray, C: float) -> Trial | None:
