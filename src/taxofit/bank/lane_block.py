@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from taxofit.bank import lane_loops as loops
 from taxofit.bank import lane_state as state
 from taxofit.bank import lane_transfer as transfer
 from taxofit.bank.lane_heavy_rows import HeavyRows
@@ -19,7 +18,7 @@ from taxofit.bank.stopping import StopFlag
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from taxofit.bank.lane_state import Base, SharedColumns, SharedRows
+    from taxofit.bank.lane_state import Base, RowsOfClasses, SharedColumns, SharedRows
     from taxofit.bank.private_features import SplitFeatures
 
     Lanes = NDArray[np.int64]
@@ -35,9 +34,9 @@ class Problems:
 
     Attributes
     ----------
-    row_class : ndarray of int32, shape (n_rows,)
+    classes : RowsOfClasses
     tables : ndarray of int8, shape (width, n_classes)
-        Row i is positive in problem b where ``tables[b, row_class[i]]`` is.
+        Which classes are positive in problem b is in row b.
     n_positive : ndarray of int64, shape (width,)
     gradient : ndarray of float64, shape (width,)
         Norm of the gradient to reach.
@@ -48,7 +47,7 @@ class Problems:
         Weights to begin from instead of the base.
     """
 
-    row_class: NDArray[np.int32]
+    classes: RowsOfClasses
     tables: NDArray[np.int8]
     n_positive: NDArray[np.int64]
     gradient: NDArray[np.float64]
@@ -145,17 +144,20 @@ class LaneBlock:
 
     def _load(self, fresh: Lanes) -> None:
         """Make these lanes ready for the first evaluation of their problems."""
-        problems, lanes = self.problems, self.lanes
+        problems, lanes, masks = self.problems, self.lanes, self.masks
         problem = lanes["problem"].copy()
-        transfer.load_labels(self.row_lanes, problems.row_class, problems.tables, fresh, problem)
-        self.masks[:] = 0
-        self.masks[state.FRESH, fresh] = 1
-        loops.begin_problems(self.vectors, self.base, self.masks)
+        classes, tables = problems.classes, problems.tables
+        transfer.load_labels(self.row_lanes.positive, classes, tables, fresh, problem)
+        masks[:] = 0
+        masks[state.FRESH, fresh] = 1
+        transfer.begin_problems(self.vectors, self.base, masks)
         if problems.starts is not None:
             transfer.load_starts(self.vectors, self.base, problems.starts, fresh, problem)
         else:
             residual = self.vectors.residual
-            transfer.begin_at_base(self.row_lanes, self.rows, self.base, residual, lanes, fresh)
+            transfer.begin_at_base(
+                self.row_lanes, self.rows, self.base, classes, tables, residual, lanes, masks
+            )
 
     def _take_finished(self) -> None:
         """Write down the results of finished lanes, which are then idle."""

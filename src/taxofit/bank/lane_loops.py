@@ -28,7 +28,6 @@ from taxofit.bank.lane_state import (
     ENERGY,
     EVALUATED,
     EVALUATING,
-    FRESH,
     GRADIENT,
     LENGTH,
     LIGHT_MASS,
@@ -64,7 +63,6 @@ from taxofit.compiling import compiled
 
 __all__ = [
     "begin_directions",
-    "begin_problems",
     "curvature_pass",
     "evaluation_pass",
     "feature_pass",
@@ -163,13 +161,11 @@ def evaluation_pass(rows, lanes, base, vectors, masks, totals):
         mass = zero
         stop = min(n, first + STRETCH)
         for i in range(first, stop):
-            store(lanes.pull, i, _gather(rows, i, V, offset))
+            q = _gather(rows, i, V, offset)
+            energy = fma(load(lanes.curvature, i) * q, q, energy)
+            store(lanes.pull, i, q)
         for i in range(first, stop):
             q = load(lanes.pull, i)
-            D = load(lanes.curvature, i)
-            product = D * q
-            energy = fma(product, q, energy)
-
             c, s2 = splat(rows.cost[i]), splat(rows.private_square[i])
             u = q + splat(base.linear[i])
             found, error, new = loss_far_below(u, splat(rows.private_cost[i]), c, s2)
@@ -183,10 +179,11 @@ def evaluation_pass(rows, lanes, base, vectors, masks, totals):
                 error = pick(near, others[1], error)
                 new = pick(near, others[2], new)
             loss = loss + found
-            store(lanes.curvature, i, pick(evaluating, new, D))
             mass = mass + minimum(new, limit)
 
-            a = pick(evaluating, error - splat(base.slope[i]), product)
+            D = load(lanes.curvature, i)
+            a = pick(evaluating, error - splat(base.slope[i]), D * q)
+            store(lanes.curvature, i, pick(evaluating, new, D))
             store(lanes.pull, i, a)
             on_constant = on_constant + a
         accumulate(totals, ENERGY, energy)
@@ -215,26 +212,28 @@ def feature_pass(columns, pull, base, vectors, masks, coefficients, totals):
     any_pull = any_true(load(masks, CURVING) + evaluating)
     _clear_totals(totals)
     for first in range(0, m, STRETCH):
-        rr = rmr = ss = on_mean = step_on_mean = step_spread = zero
+        stop = min(m, first + STRETCH)
         gg = gs = ww = zero
-        for j in range(first, min(m, first + STRETCH)):
+        for j in range(first, stop):
             o = on_constant if j == m - 1 else zero
             if any_pull:
                 o = _gather(columns, j, pull, o)
             s, v, r = load(S, j), load(V, j), load(R, j)
-            mean, spread = splat(base.mean[j]), splat(base.spread[j])
             if any_evaluated:
                 g = pick(evaluating, splat(base.gradient[j]) + v + o, zero - r)
                 r = pick(evaluated, zero - g, r)
                 w = v + splat(base.weights[j])
                 gg, gs, ww = fma(g, g, gg), fma(g, s, gs), fma(w, w, ww)
-            s, r = fma(alpha, v, s), r - alpha * (v + o)
-            store(S, j, s)
-            store(R, j, r)
+            store(S, j, fma(alpha, v, s))
+            store(R, j, r - alpha * (v + o))
+        # Apart from the loop above: nine sums and the products need more registers than there are.
+        rr = rmr = ss = on_mean = step_on_mean = step_spread = zero
+        for j in range(first, stop):
+            s, r, mean = load(S, j), load(R, j), splat(base.mean[j])
             y, square = r * splat(base.scale[j]), s * s
             rr, rmr, on_mean = fma(r, r, rr), fma(y, r, rmr), fma(y, mean, on_mean)
             ss, step_on_mean = ss + square, fma(s, mean, step_on_mean)
-            step_spread = fma(square, spread, step_spread)
+            step_spread = fma(square, splat(base.spread[j]), step_spread)
         accumulate(totals, RESIDUAL, rr)
         accumulate(totals, SCALED_RESIDUAL, rmr)
         accumulate(totals, STEP, ss)
@@ -301,14 +300,3 @@ def begin_directions(vectors, base, masks, coefficients, totals):
             store(V, j, v)
             vv = fma(v, v, vv)
         accumulate(totals, DIRECTION, vv)
-
-
-@compiled
-def begin_problems(vectors, base, masks):
-    """Put fresh lanes at the base: a residual of minus its gradient."""
-    fresh, zero = load(masks, FRESH), splat(_f32(0))
-    for j in range(vectors.point.shape[0]):
-        for vector in (vectors.point, vectors.step, vectors.direction):
-            store(vector, j, pick(fresh, zero, load(vector, j)))
-        uphill = splat(base.gradient[j])
-        store(vectors.residual, j, pick(fresh, zero - uphill, load(vectors.residual, j)))

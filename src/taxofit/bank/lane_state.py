@@ -9,7 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["LANE", "Base", "FeatureLanes", "RowLanes", "SharedColumns", "SharedRows"]
+__all__ = [
+    "LANE",
+    "Base",
+    "FeatureLanes",
+    "RowLanes",
+    "RowsOfClasses",
+    "SharedColumns",
+    "SharedRows",
+]
 
 # Rows of the small arrays that say what every lane does, and of those that say what came out.
 CURVING, EVALUATING, CONJUGATING, STARTING, ACCEPTING, TRYING, FRESH = range(7)
@@ -75,6 +83,13 @@ class SharedColumns(NamedTuple):
     indptr: np.ndarray  # uint64 (m + 1,)
     indices: np.ndarray  # uint32: rows
     values: np.ndarray  # float32
+
+
+class RowsOfClasses(NamedTuple):
+    """The rows of every class, one class after the other: problems are told in classes."""
+
+    indptr: np.ndarray  # int64 (n_classes + 1,)
+    rows: np.ndarray  # int64 (n,)
 
 
 class Base(NamedTuple):

@@ -10,10 +10,13 @@ import math
 import numpy as np
 
 from taxofit.bank.lane_margins import TINY
+from taxofit.bank.lane_state import FRESH
+from taxofit.bank.simd import LANES, load, pick, splat, store
 from taxofit.compiling import compiled, part
 
 __all__ = [
     "begin_at_base",
+    "begin_problems",
     "gradient_norms_at_zero",
     "load_labels",
     "load_starts",
@@ -25,42 +28,77 @@ MAX_ROOT_STEPS = 100
 
 
 @compiled
-def load_labels(row_lanes, row_class, tables, which, problem):
+def load_labels(positive, classes, tables, which, problem):
     """Set the labels of the lanes ``which`` to those of their problems.
 
-    tables : int8 (n_problems, n_classes); problem : int64 (16,).
+    classes : RowsOfClasses; tables : int8 (n_problems, n_classes); problem : int64 (16,).
     """
+    others = np.uint16(0xFFFF)
     for k in which:
-        bit, positive = np.uint16(1 << k), tables[problem[k]]
-        for i in range(row_class.size):
-            if positive[row_class[i]] > 0:
-                row_lanes.positive[i] |= bit
-            else:
-                row_lanes.positive[i] &= ~bit
+        others &= ~np.uint16(1 << k)
+    for i in range(positive.size):
+        positive[i] &= others
+    for k in which:
+        bit = np.uint16(1 << k)
+        for i in _positive_rows(classes, tables[problem[k]]):
+            positive[i] |= bit
+
+
+@part
+def _positive_rows(classes, table):
+    """Return the rows of the classes that a table has above 0."""
+    n_rows = 0
+    for group in range(table.size):
+        if table[group] > 0:
+            n_rows += classes.indptr[group + 1] - classes.indptr[group]
+    found, n_found = np.empty(n_rows, dtype=np.int64), 0
+    for group in range(table.size):
+        if table[group] > 0:
+            for a in range(classes.indptr[group], classes.indptr[group + 1]):
+                found[n_found] = classes.rows[a]
+                n_found += 1
+    return found
 
 
 @compiled
-def begin_at_base(row_lanes, rows, base, residual, lanes, which):
-    """Evaluate the lanes ``which`` at the base, where only positive rows are not known yet.
+def begin_problems(vectors, base, masks):
+    """Put fresh lanes at the base: a point of 0 to accept, and a residual of minus its gradient."""
+    fresh, zero = load(masks, FRESH), splat(np.float32(0))
+    V, R = vectors.direction, vectors.residual
+    for j in range(V.shape[0]):
+        store(V, j, pick(fresh, zero, load(V, j)))
+        store(R, j, pick(fresh, zero - splat(base.gradient[j]), load(R, j)))
 
-    All others are as in the all-negative problem. Labels are loaded; the residual is minus the
-    base's gradient in these lanes and becomes minus theirs, lanes get their loss.
+
+@compiled
+def begin_at_base(row_lanes, rows, base, classes, tables, residual, lanes, masks):
+    """Evaluate fresh lanes at the base, where only positive rows are not known yet.
+
+    All others are as in the all-negative problem. The residual is minus the base's gradient in
+    these lanes and becomes minus theirs, lanes get their loss.
     """
+    fresh, D = load(masks, FRESH), row_lanes.curvature
+    for i in range(D.shape[0]):
+        store(D, i, pick(fresh, splat(base.curvature[i]), load(D, i)))
+    for k in range(LANES):
+        if masks[FRESH, k] > 0:
+            lanes[k].loss = base.loss
+            for i in _positive_rows(classes, tables[lanes[k].problem]):
+                lanes[k].loss += _begin_positive(row_lanes, rows, base, residual, i, k)
+
+
+@part
+def _begin_positive(row_lanes, rows, base, residual, i, k):
+    """Have a row be positive in lane k at the base; return how the loss changes."""
     last = residual.shape[0] - 1
-    for k in which:
-        bit = np.uint16(1 << k)
-        lanes[k].loss = base.loss
-        for i in range(rows.cost.size):
-            row_lanes.curvature[i, k] = base.curvature[i]
-            if row_lanes.positive[i] & bit:
-                u, c, s2 = base.linear[i], rows.cost[i], rows.private_square[i]
-                loss, error, curvature = _row_at(u, 1.0, c, s2)
-                lanes[k].loss += loss - _row_at(u, 0.0, c, s2)[0]
-                row_lanes.curvature[i, k] = curvature
-                change = np.float32(error) - base.slope[i]
-                for q in range(rows.indptr[i], rows.indptr[i + 1]):
-                    residual[rows.indices[q], k] -= change * rows.values[q]
-                residual[last, k] -= change * rows.constant[0]
+    u, c, s2 = base.linear[i], rows.cost[i], rows.private_square[i]
+    loss, error, curvature = _row_at(u, 1.0, c, s2)
+    row_lanes.curvature[i, k] = curvature
+    change = np.float32(error) - base.slope[i]
+    for q in range(rows.indptr[i], rows.indptr[i + 1]):
+        residual[rows.indices[q], k] -= change * rows.values[q]
+    residual[last, k] -= change * rows.constant[0]
+    return loss - _row_at(u, 0.0, c, s2)[0]
 
 
 @part
@@ -134,7 +172,7 @@ def _errors_at_base(row_lanes, rows, base, k, errors):
 
 
 @compiled
-def gradient_norms_at_zero(indptr, indices, data, weight, row_class, tables):
+def gradient_norms_at_zero(indptr, indices, data, weight, classes, tables):
     """Return ½ ‖Xᵀ (weight y)‖ for every row of tables: the gradient at 0 for C = 1.
 
     With a = Σ_positive weight x and s = Σ weight x this is ½ ‖2a - s‖, and only the features of
@@ -147,17 +185,16 @@ def gradient_norms_at_zero(indptr, indices, data, weight, row_class, tables):
     norms = np.empty(tables.shape[0])
     positive = np.zeros(n_features)
     for b in range(tables.shape[0]):
-        for i in range(weight.size):
-            if tables[b, row_class[i]] > 0:
-                for q in range(indptr[i], indptr[i + 1]):
-                    positive[indices[q]] += weight[i] * data[q]
+        mine = _positive_rows(classes, tables[b])
+        for i in mine:
+            for q in range(indptr[i], indptr[i + 1]):
+                positive[indices[q]] += weight[i] * data[q]
         square = whole
-        for i in range(weight.size):
-            if tables[b, row_class[i]] > 0:
-                for q in range(indptr[i], indptr[i + 1]):
-                    j = indices[q]
-                    square += 4 * positive[j] * (positive[j] - total[j])
-                    positive[j] = 0
+        for i in mine:
+            for q in range(indptr[i], indptr[i + 1]):
+                j = indices[q]
+                square += 4 * positive[j] * (positive[j] - total[j])
+                positive[j] = 0
         norms[b] = 0.5 * math.sqrt(max(square, 0.0))
     return norms
 

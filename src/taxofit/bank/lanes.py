@@ -22,7 +22,7 @@ from scipy.special import lambertw
 
 from taxofit.bank.lane_block import LaneBlock, Problems
 from taxofit.bank.lane_margins import FAR_BELOW, LEAST_PULL
-from taxofit.bank.lane_state import Base, SharedColumns, SharedRows
+from taxofit.bank.lane_state import Base, RowsOfClasses, SharedColumns, SharedRows
 from taxofit.bank.lane_transfer import gradient_norms_at_zero
 from taxofit.bank.objective import stopping_threshold
 from taxofit.bank.private_features import SplitFeatures, solve_margin
@@ -108,12 +108,12 @@ class LaneSolver:
         self, targets: Targets, C: float, starts: NDArray[np.float32] | None = None
     ) -> Problems:
         settings, weight = self._settings, self._rows.weight
-        row_class = targets.row_class.astype(np.int32, copy=False)
+        classes = _rows_of_classes(targets)
         tables, n_positive = np.ascontiguousarray(targets.table.T), targets.n_positive()
-        norms = C * gradient_norms_at_zero(*self._csr, weight, row_class, tables)
+        norms = C * gradient_norms_at_zero(*self._csr, weight, classes, tables)
         rule = stopping_threshold(norms, n_positive, self._rows.n_rows, settings.tol)
         return Problems(
-            row_class=row_class,
+            classes=classes,
             tables=tables,
             n_positive=n_positive,
             gradient=TARGET_SHARE * rule,
@@ -183,6 +183,12 @@ def _by_length(rows: Rows) -> NDArray[np.int64]:
         n_shared = np.append(0, np.cumsum(n_users[part.indices] > 1))
         length[start:stop] = np.diff(n_shared[part.indptr])
     return np.lexsort((length, np.arange(length.size) // ROWS_OF_A_GROUP))
+
+
+def _rows_of_classes(targets: Targets) -> RowsOfClasses:
+    sizes = np.bincount(targets.row_class, minlength=targets.table.shape[0])
+    order = np.argsort(targets.row_class, kind="stable")
+    return RowsOfClasses(np.append(0, np.cumsum(sizes)), order)
 
 
 def _shared_rows(

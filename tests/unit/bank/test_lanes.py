@@ -358,14 +358,39 @@ def test_rows_of_very_different_length_are_solved(C):
     assert_solved(rows, targets, C, solve(rows, targets, C))
 
 
+def test_lanes_get_the_labels_of_their_problems_and_others_keep_theirs():
+    rng = np.random.default_rng(22)
+    row_class, tables = rng.integers(5, size=40), rng.choice([-1, 1], size=(6, 5)).astype(np.int8)
+    classes = lanes._rows_of_classes(Targets(row_class, tables.T))
+    before = rng.integers(2**16, size=40).astype(np.uint16)
+    positive = before.copy()
+    problem = rng.integers(6, size=simd.LANES)
+    transfer.load_labels(positive, classes, tables, np.array([0, 7, 15]), problem)
+    for lane in range(simd.LANES):
+        bits = positive >> lane & 1
+        expected = before >> lane & 1
+        if lane in (0, 7, 15):
+            expected = tables[problem[lane], row_class] > 0
+        np.testing.assert_array_equal(bits, expected)
+
+
 def test_the_base_is_evaluated_by_positive_rows_alone(block):
-    which = np.array([2, 3, 11])
+    which, n = np.array([2, 3, 11]), block.X.shape[0]
+    is_positive = (block.row_lanes.positive[:, None] >> np.arange(simd.LANES) & 1) > 0
+    block.lanes["problem"] = np.arange(simd.LANES)
     others = np.setdiff1d(np.arange(simd.LANES), which)
     before = [array[:, others].copy() for array in (*block.vectors, block.row_lanes.curvature)]
     block.masks[state.FRESH, which] = 1
-    loops.begin_problems(block.vectors, block.base, block.masks)
+    transfer.begin_problems(block.vectors, block.base, block.masks)
     transfer.begin_at_base(
-        block.row_lanes, block.rows, block.base, block.vectors.residual, block.lanes, which
+        block.row_lanes,
+        block.rows,
+        block.base,
+        state.RowsOfClasses(np.arange(n + 1), np.arange(n)),
+        np.where(is_positive, 1, -1).astype(np.int8).T.copy(),
+        block.vectors.residual,
+        block.lanes,
+        block.masks,
     )
     for array, kept in zip((*block.vectors, block.row_lanes.curvature), before, strict=True):
         np.testing.assert_array_equal(array[:, others], kept)
@@ -374,7 +399,7 @@ def test_the_base_is_evaluated_by_positive_rows_alone(block):
     np.testing.assert_allclose(block.lanes["loss"][which], loss[which], rtol=1e-5)
     residual = block.vectors.residual[:, which]
     np.testing.assert_allclose(residual, -g[:, which], rtol=1e-4, atol=1e-4)
-    negative = (block.row_lanes.positive[:, None] >> which & 1) == 0
+    negative = ~is_positive[:, which]
     curvature = block.row_lanes.curvature[:, which]
     np.testing.assert_allclose(curvature[negative], D[:, which][negative], rtol=1e-4)
     assert (curvature >= D[:, which] * (1 - 1e-5)).all()  # long steps meet at least that
@@ -387,7 +412,7 @@ def test_the_base_is_evaluated_by_positive_rows_alone(block):
     np.testing.assert_allclose(block.totals[state.GRADIENT, which], square, rtol=1e-3)
 
     # A lane that finishes without a pass has its private weights from there.
-    block.weights = np.zeros((1, block.features.n_features), dtype=np.float32)
+    block.weights = np.zeros((simd.LANES, block.features.n_features), dtype=np.float32)
     transfer.take_weights(
         block.vectors,
         block.row_lanes,
@@ -402,7 +427,7 @@ def test_the_base_is_evaluated_by_positive_rows_alone(block):
     origins, m = block.features.origins, block.vectors.point.shape[0]
     is_private = origins.place >= m
     private = origins.factor[is_private] * error[origins.place[is_private] - m, which[0]]
-    np.testing.assert_allclose(block.weights[0, is_private], private, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(block.weights[which[0], is_private], private, rtol=1e-4, atol=1e-6)
     assert is_private.sum() > 10
 
 

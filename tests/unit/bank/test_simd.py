@@ -1,5 +1,10 @@
 """Vector operations against NumPy, lane by lane."""
 
+import os
+import platform
+import subprocess
+import sys
+
 import numba
 import numpy as np
 import pytest
@@ -113,3 +118,33 @@ def test_every_row_of_lanes_is_a_cache_line():
     assert arrays.shape == (3, 5, simd.LANES)
     assert arrays.ctypes.data % simd.CACHE_LINE_BYTES == 0
     assert not arrays.any()
+
+
+STORE_SOME_LANES = """
+import numba, numpy as np
+from taxofit.bank.simd import load, pick, store
+
+@numba.njit
+def keep_others(A, condition, x):
+    for j in range(A.shape[0]):
+        store(A, j, pick(load(condition, 0), load(x, 0), load(A, j)))
+
+keep_others(*(np.zeros((n, 16), dtype=np.float32) for n in (5, 1, 1)))
+(code,) = keep_others.inspect_asm().values()
+print(code)
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="code for x86")
+def test_rows_are_stored_whole_without_avx512():
+    """Storing some of the lanes by a mask took eight times as long on AMD's processors."""
+    avx2 = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma"}
+    run = subprocess.run(
+        [sys.executable, "-c", STORE_SOME_LANES],
+        env=os.environ | avx2,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "ymm" in run.stdout
+    assert "vmaskmov" not in run.stdout
