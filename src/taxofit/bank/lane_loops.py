@@ -59,7 +59,7 @@ from taxofit.bank.simd import (
     splat,
     store,
 )
-from taxofit.compiling import compiled
+from taxofit.compiling import compiled, part
 
 __all__ = [
     "begin_directions",
@@ -79,20 +79,58 @@ ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
 @numba.njit(inline="always")
-def _gather(rows, i, V, start):
-    """Return start + Σ_j x_ij V_j, in four sums that need not wait for each other."""
-    first, stop = rows.indptr[i], rows.indptr[i + 1]
+def _gather(X, first, stop, V, start):
+    """Return start + Σ_k x_k V_k over some entries, in four sums that need not wait."""
     whole = stop - (stop - first) % FOUR
     second = third = fourth = splat(_f32(0))
     for k in range(first, whole, FOUR):
         k1, k2, k3 = k + ONE, k + TWO, k + THREE
-        start = fma(splat(rows.values[k]), load(V, rows.indices[k]), start)
-        second = fma(splat(rows.values[k1]), load(V, rows.indices[k1]), second)
-        third = fma(splat(rows.values[k2]), load(V, rows.indices[k2]), third)
-        fourth = fma(splat(rows.values[k3]), load(V, rows.indices[k3]), fourth)
+        start = fma(splat(X.values[k]), load(V, X.indices[k]), start)
+        second = fma(splat(X.values[k1]), load(V, X.indices[k1]), second)
+        third = fma(splat(X.values[k2]), load(V, X.indices[k2]), third)
+        fourth = fma(splat(X.values[k3]), load(V, X.indices[k3]), fourth)
     for k in range(whole, stop):
-        start = fma(splat(rows.values[k]), load(V, rows.indices[k]), start)
+        start = fma(splat(X.values[k]), load(V, X.indices[k]), start)
     return (start + second) + (third + fourth)
+
+
+@numba.njit(inline="always")
+def _gather_row(rows, i, V, pull, offset, with_rare):
+    """Return x_i·V: the frequent features', and what there is of the others."""
+    start = load(pull, i) if with_rare else offset
+    return _gather(rows, rows.indptr[i], rows.frequent_stop[i], V, start)
+
+
+@part
+def _multiply_rare(columns, V, offset, pull):
+    """Set pull to the product of rows and V over rare features and the constant.
+
+    Return whether there are any rare ones; else pull stays as it is.
+    """
+    n_frequent, n_columns = columns.n_frequent, V.shape[0] - 1
+    if n_frequent == n_columns:
+        return False
+    for i in range(pull.shape[0]):
+        store(pull, i, offset)
+    others = (columns.n_tiles - 1) * n_frequent  # of the same features in other tiles
+    for j in range(n_frequent, n_columns):
+        v = load(V, j)
+        for k in range(columns.indptr[others + j], columns.indptr[others + j + 1]):
+            i = columns.indices[k]
+            store(pull, i, fma(splat(columns.values[k]), v, load(pull, i)))
+    return True
+
+
+@part
+def _multiply_tiles(columns, pull, product):
+    """Set the product of Xᵀ and pull for frequent features, a tile of rows after the other."""
+    n_frequent, zero = columns.n_frequent, splat(_f32(0))
+    for tile in range(columns.n_tiles):
+        for j in range(n_frequent):
+            place = tile * n_frequent + j
+            total = zero if tile == 0 else load(product, j)
+            first, stop = columns.indptr[place], columns.indptr[place + 1]
+            store(product, j, _gather(columns, first, stop, pull, total))
 
 
 @numba.njit(inline="always")
@@ -105,7 +143,7 @@ def _clear_totals(totals):
 
 
 @compiled
-def curvature_pass(rows, lanes, vectors, totals):
+def curvature_pass(rows, columns, lanes, vectors, totals):
     """Set the pull of rows to D X v.
 
     totals : float64 (k, 16), row ENERGY gets Σ_i D_i (x_i·v)², row ON_CONSTANT the product with the
@@ -118,11 +156,12 @@ def curvature_pass(rows, lanes, vectors, totals):
     zero = splat(_f32(0))
     clear(totals, ENERGY)
     clear(totals, ON_CONSTANT)
+    with_rare = _multiply_rare(columns, V, offset, lanes.pull)
     for first in range(0, n, STRETCH):
         energy = zero
         on_constant = zero
         for i in range(first, min(n, first + STRETCH)):
-            q = _gather(rows, i, V, offset)
+            q = _gather_row(rows, i, V, lanes.pull, offset, with_rare)
             a = load(lanes.curvature, i) * q
             energy = fma(a, q, energy)
             store(lanes.pull, i, a)
@@ -132,7 +171,7 @@ def curvature_pass(rows, lanes, vectors, totals):
 
 
 @compiled
-def evaluation_pass(rows, lanes, base, vectors, masks, totals):
+def evaluation_pass(rows, columns, lanes, base, vectors, masks, totals):
     """Evaluate lanes at w₀ + v: curvature, loss, and a pull of c (σ(z) - t - σ(z₀)).
 
     u = x·(w₀ + v);  z + c s² (σ(z) - t) = u;  D = c σ'(z) / (1 + c σ'(z) s²). Cautious lanes take D
@@ -154,6 +193,7 @@ def evaluation_pass(rows, lanes, base, vectors, masks, totals):
     clear(totals, LOSS)
     clear(totals, LIGHT_MASS)
     limit = splat(_f32(LIGHT))
+    with_rare = _multiply_rare(columns, V, offset, lanes.pull)
     for first in range(0, n, STRETCH):
         energy = zero
         on_constant = zero
@@ -161,7 +201,7 @@ def evaluation_pass(rows, lanes, base, vectors, masks, totals):
         mass = zero
         stop = min(n, first + STRETCH)
         for i in range(first, stop):
-            q = _gather(rows, i, V, offset)
+            q = _gather_row(rows, i, V, lanes.pull, offset, with_rare)
             energy = fma(load(lanes.curvature, i) * q, q, energy)
             store(lanes.pull, i, q)
         for i in range(first, stop):
@@ -210,14 +250,22 @@ def feature_pass(columns, pull, base, vectors, masks, coefficients, totals):
     zero = splat(_f32(0))
     any_evaluated = any_true(evaluated)
     any_pull = any_true(load(masks, CURVING) + evaluating)
+    n_tiled, others = 0, 0
+    if columns.n_tiles > 1:
+        n_tiled, others = columns.n_frequent, (columns.n_tiles - 1) * columns.n_frequent
+        if any_pull:
+            _multiply_tiles(columns, pull, vectors.product)
     _clear_totals(totals)
     for first in range(0, m, STRETCH):
         stop = min(m, first + STRETCH)
         gg = gs = ww = zero
         for j in range(first, stop):
             o = on_constant if j == m - 1 else zero
-            if any_pull:
-                o = _gather(columns, j, pull, o)
+            if any_pull and j < n_tiled:
+                o = load(vectors.product, j)
+            elif any_pull:
+                place = others + j
+                o = _gather(columns, columns.indptr[place], columns.indptr[place + 1], pull, o)
             s, v, r = load(S, j), load(V, j), load(R, j)
             if any_evaluated:
                 g = pick(evaluating, splat(base.gradient[j]) + v + o, zero - r)

@@ -69,6 +69,7 @@ class SharedRows(NamedTuple):
     indptr: np.ndarray  # uint64 (n + 1,)
     indices: np.ndarray  # uint32
     values: np.ndarray  # float32
+    frequent_stop: np.ndarray  # uint64 (n,): where entries of rare features begin
     constant: np.ndarray  # float32 (1,): 1, or 0 where there is no constant column
     private_square: np.ndarray  # float32 (n,): s²
     cost: np.ndarray  # float32 (n,): c
@@ -78,11 +79,17 @@ class SharedRows(NamedTuple):
 
 
 class SharedColumns(NamedTuple):
-    """The same entries by column; that of the constant is the last and has none."""
+    """The same entries by column, as :mod:`taxofit.bank.lane_tiles` arranges them.
 
-    indptr: np.ndarray  # uint64 (m + 1,)
+    First come the frequent columns in the first tile of rows, then those in the next, and so on,
+    then the rare columns, and last that of the constant, which has none.
+    """
+
+    indptr: np.ndarray  # uint64 (n_tiles * n_frequent + m - n_frequent + 1,)
     indices: np.ndarray  # uint32: rows
     values: np.ndarray  # float32
+    n_frequent: int
+    n_tiles: int
 
 
 class RowsOfClasses(NamedTuple):
@@ -117,9 +124,10 @@ class RowLanes(NamedTuple):
 
 
 class FeatureLanes(NamedTuple):
-    """Vectors of every lane, each float32 (m, 16)."""
+    """Vectors of every lane, each float32 (m, 16) but the last."""
 
     point: np.ndarray  # δ
     step: np.ndarray  # of Newton, as far as conjugate gradients have come
     direction: np.ndarray  # what the next pass multiplies: a CG direction, or the point to evaluate
     residual: np.ndarray  # of the Newton system; minus the gradient when it starts
+    product: np.ndarray  # with Xᵀ, of frequent features; without rows where there is one tile

@@ -81,9 +81,9 @@ def run_lanes(
     while True:
         _schedule(lanes, masks)
         if any_true(load(masks, state.EVALUATING)):
-            loops.evaluation_pass(rows, row_lanes, base, vectors, masks, totals)
+            loops.evaluation_pass(rows, columns, row_lanes, base, vectors, masks, totals)
         elif any_true(load(masks, state.CURVING)):
-            loops.curvature_pass(rows, row_lanes, vectors, totals)
+            loops.curvature_pass(rows, columns, row_lanes, vectors, totals)
         _note_masses(lanes, masks, totals)
         _find_step_lengths(lanes, masks, coefficients, totals)
         pull = row_lanes.pull

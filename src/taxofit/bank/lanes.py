@@ -22,7 +22,8 @@ from scipy.special import lambertw
 
 from taxofit.bank.lane_block import LaneBlock, Problems
 from taxofit.bank.lane_margins import FAR_BELOW, LEAST_PULL
-from taxofit.bank.lane_state import Base, RowsOfClasses, SharedColumns, SharedRows
+from taxofit.bank.lane_state import Base, RowsOfClasses, SharedRows
+from taxofit.bank.lane_tiles import stops_of_frequent
 from taxofit.bank.lane_transfer import gradient_norms_at_zero
 from taxofit.bank.objective import stopping_threshold
 from taxofit.bank.private_features import SplitFeatures, solve_margin
@@ -79,11 +80,13 @@ class LaneSolver:
         self._order = _by_length(rows)
         self._rows, self._settings = rows.take(self._order), settings
         rows = self._rows
-        X = rows.X
-        self._csr = _for_loops(X)
+        self._csr = _for_loops(rows.X)
         self._features = SplitFeatures.of(rows)
-        self._shared = _for_loops(self._features.shared)
-        self._columns = SharedColumns(*_for_loops(self._features.by_column))
+        shared, columns = self._features.shared, self._features.by_column
+        stops = stops_of_frequent(shared, columns.n_frequent)
+        self._shared = (*_for_loops(shared), stops)
+        indices = _places_for_loops(columns.indices, max(shared.shape))
+        self._columns = columns._replace(indices=indices)
         self._known: dict[float, tuple[SharedRows, Base]] = {}
         self._lock = Lock()
 
@@ -157,16 +160,20 @@ class LaneSolver:
 
 
 def _for_loops(X: Any) -> tuple[Array, Array, Array]:
-    """Return indptr, indices and values of a CSR or CSC matrix as compiled loops take them.
+    """Return indptr, indices and values of a CSR matrix as compiled loops take them."""
+    return X.indptr.astype(np.uint64), _places_for_loops(X.indices, max(X.shape)), X.data
+
+
+def _places_for_loops(places: Array, n_places: int) -> Array:
+    """Return rows or columns of entries as compiled loops take them.
 
     Places are unsigned: at every access numba asks of signed ones whether they count from the end,
     which was more work than a product itself. Where 16 bits are enough an entry takes 6 bytes: with
     half a million of them, more than the caches hold beside the vectors, a bank takes 9 % less.
     """
-    indptr = X.indptr.astype(np.uint64)
-    if max(X.shape) <= SHORT_PLACES:
-        return indptr, cast(X.indices, np.uint16), X.data
-    return indptr, cast(X.indices, np.int32).view(np.uint32), X.data
+    if n_places <= SHORT_PLACES:
+        return cast(places, np.uint16)
+    return cast(places, np.int32).view(np.uint32)
 
 
 def _by_length(rows: Rows) -> NDArray[np.int64]:
@@ -192,7 +199,7 @@ def _rows_of_classes(targets: Targets) -> RowsOfClasses:
 
 
 def _shared_rows(
-    features: SplitFeatures, csr: tuple[Array, Array, Array], cost: NDArray[np.float64]
+    features: SplitFeatures, csr: tuple[Array, Array, Array, Array], cost: NDArray[np.float64]
 ) -> SharedRows:
     private_cost = cost * features.private_square
     log_private_cost = np.log(np.where(private_cost > 0, private_cost, 1.0))

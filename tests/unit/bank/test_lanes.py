@@ -13,8 +13,8 @@ from taxofit.bank import lane_heavy_rows as heavy_rows
 from taxofit.bank import lane_loops as loops
 from taxofit.bank import lane_state as state
 from taxofit.bank import lane_steps as steps
+from taxofit.bank import lane_tiles, lanes, simd
 from taxofit.bank import lane_transfer as transfer
-from taxofit.bank import lanes, simd
 from taxofit.bank.lane_block import LaneBlock
 from taxofit.bank.objective import gradient, objective, stopping_threshold
 from taxofit.bank.private_features import solve_margin
@@ -213,9 +213,15 @@ def test_columns_that_no_row_uses_have_no_weight():
     assert (solution.weights[[1, 3]] == 0).all()
 
 
-@pytest.fixture
-def block():
+@pytest.fixture(params=["in cache", "rare features", "tiles", "rare features and tiles"])
+def block(request, monkeypatch):
     """Vectors and rows filled with numbers, as if in the middle of a solution."""
+    if "rare" in request.param:
+        monkeypatch.setattr(lane_tiles, "MOST_FEATURES", 10)
+        monkeypatch.setattr(lane_tiles, "LEAST_FREQUENT", 7)
+    if "tiles" in request.param:
+        monkeypatch.setattr(lane_tiles, "MOST_ROWS", 20)
+        monkeypatch.setattr(lane_tiles, "ROWS_OF_A_TILE", 16)
     rng = np.random.default_rng(13)
     rows = random_rows(rng, n=50, d=30)
     solver = lanes.LaneSolver(rows, SolverSettings())
@@ -245,11 +251,35 @@ def pass_over_features(block):
     )
 
 
+def test_frequent_features_are_told_from_rare_ones_and_rows_come_in_tiles(block, request):
+    mode = request.node.callspec.params["block"]
+    n_columns = block.X.shape[1] - 1
+    assert n_columns > 10
+    assert block.columns.n_frequent == (7 if "rare" in mode else n_columns)
+    assert block.columns.n_tiles == (4 if "tiles" in mode else 1)
+    n_entries = np.diff(block.columns.indptr.astype(np.int64))
+    n_frequent = block.columns.n_frequent
+    assert n_entries.size == block.columns.n_tiles * n_frequent + n_columns - n_frequent + 1
+    by_tile = n_entries[: block.columns.n_tiles * n_frequent].reshape(-1, n_frequent)
+    np.testing.assert_array_equal(by_tile.sum(axis=0), (block.X[:, :n_frequent] != 0).sum(axis=0))
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_more_rows_and_features_than_a_cache_holds_are_solved(monkeypatch, C):
+    monkeypatch.setattr(lane_tiles, "MOST_FEATURES", 10)
+    monkeypatch.setattr(lane_tiles, "LEAST_FREQUENT", 8)
+    monkeypatch.setattr(lane_tiles, "MOST_ROWS", 64)
+    monkeypatch.setattr(lane_tiles, "ROWS_OF_A_TILE", 32)
+    rng = np.random.default_rng(24)
+    rows, targets = random_rows(rng, n=300, d=60), random_targets(rng, 300, 20)
+    assert_solved(rows, targets, C, solve(rows, targets, C))
+
+
 def test_curving_lanes_take_a_step_of_conjugate_gradients(block):
     block.masks[state.CURVING, :10] = 1
     block.coefficients[state.ALPHA, :10] = alpha = np.linspace(0.1, 1, 10)
     X, D, V = block.X, block.row_lanes.curvature, block.vectors.direction
-    loops.curvature_pass(block.rows, block.row_lanes, block.vectors, block.totals)
+    loops.curvature_pass(block.rows, block.columns, block.row_lanes, block.vectors, block.totals)
     energy = (D * (X @ V) ** 2).sum(axis=0)
     np.testing.assert_allclose(block.totals[state.ENERGY], energy, rtol=1e-4)
     step, residual = (
@@ -294,7 +324,13 @@ def test_evaluation_pass_finds_errors_curvature_and_gradient(block):
     slope = block.vectors.step.astype(np.float64)
     kept = block.row_lanes.curvature.copy()
     loops.evaluation_pass(
-        block.rows, block.row_lanes, block.base, block.vectors, block.masks, block.totals
+        block.rows,
+        block.columns,
+        block.row_lanes,
+        block.base,
+        block.vectors,
+        block.masks,
+        block.totals,
     )
     pull = block.row_lanes.pull.copy()
     pass_over_features(block)

@@ -46,7 +46,9 @@ def test_equal_columns_are_one():
     root = np.sqrt(3)
     expected = [[root, 5, 0], [2 * root, 0, 3], [0, 6, 4]]
     np.testing.assert_allclose(features.shared.toarray(), expected, rtol=1e-6)
-    np.testing.assert_array_equal(features.by_column.toarray()[:, :-1], features.shared.toarray())
+    stops, rows, values = features.by_column[:3]
+    by_column = sparse.csc_array((values, rows, stops.astype(np.int64)), shape=(3, 4)).toarray()
+    np.testing.assert_array_equal(by_column[:, :-1], features.shared.toarray())
     assert features.origins.place.tolist() == [0, 1, 0, 2, 0, 3]
     np.testing.assert_allclose(features.origins.factor, [1 / root, 1, 1 / root, 1, 1 / root, 1])
 
