@@ -29,6 +29,7 @@ __all__ = [
     "clear",
     "clip",
     "exp_of_negative",
+    "fetch",
     "fma",
     "from_bits",
     "line_aligned",
@@ -131,6 +132,23 @@ def store(typing, array, row, lanes):
         return context.get_dummy_value()
 
     return types.none(array, types.intp, lanes), generate
+
+
+@intrinsic
+def fetch(typing, array, row):
+    """Have row ``row`` of an array of shape (n, 16) brought into the caches, without waiting."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = _row_pointer(context, builder, signature.args[0], *arguments, ir.IntType(8))
+        # To be read, all caches, data.
+        options = [ir.Constant(ir.IntType(32), option) for option in (0, 3, 1)]
+        kinds = [pointer.type, *(option.type for option in options)]
+        kind = ir.FunctionType(ir.VoidType(), kinds)
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [pointer, *options])
+        return context.get_dummy_value()
+
+    return types.none(array, types.intp), generate
 
 
 @intrinsic
