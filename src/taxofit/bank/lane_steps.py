@@ -20,8 +20,8 @@ from taxofit.compiling import compiled, part
 __all__ = ["run_lanes"]
 
 # An evaluation (an exponential for every row, and more) costs as much as two products on NAICS, so
-# they wait for company.
-EVALUATION_GATE = 12
+# they wait for company: that of most lanes that are not idle.
+EVALUATION_SHARE = 0.75
 LOOSEST_FORCING = 0.2
 TIGHTEST_FORCING = 2e-3
 LAST_FORCING = 0.2  # where the gradient is small enough already, and the gain is not
@@ -182,7 +182,7 @@ def _schedule(lanes, masks):
         mode = lanes[k].mode
         n_waiting += mode == TO_EVALUATE
         n_others += mode in (AT_BASE, TO_CURVE)
-    evaluates = n_waiting >= EVALUATION_GATE or n_others == 0
+    evaluates = n_waiting >= EVALUATION_SHARE * (n_waiting + n_others)
     for k in range(LANES):
         lane = lanes[k]
         masks[state.CURVING, k] = lane.mode == TO_CURVE
