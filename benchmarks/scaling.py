@@ -1,6 +1,7 @@
 """How the cost of a bank grows with nodes and with rows, and how near it is to the memory's speed.
 
     python benchmarks/scaling.py --out runs/scaling
+    python benchmarks/scaling.py --problem dmoz-2010 --C 1 --nodes 512
 
 Four sizes each, doubling; every size is solved several times, sizes taking turns, and the best
 counts. Growth of at most 2 for each doubling is linear. Rows are doubled in two ways: as a sample
@@ -41,9 +42,14 @@ def with_rows(problem, rows):
     return problems.Problem(problem.name, problem.X[rows], problem.taxonomy, problem.row_leaf[rows])
 
 
-def by_nodes(problem, C, rounds, rng):
+def some_of(nodes, most, rng):
+    """Return all nodes, or that many of them at random, in order."""
+    return np.sort(rng.permutation(nodes)[:most])
+
+
+def by_nodes(problem, C, rounds, most, rng):
     """Random sets of distinct nodes that each hold the ones before."""
-    nodes = rng.permutation(problem.nodes())
+    nodes = rng.permutation(some_of(problem.nodes(), most, rng))
     sizes = [len(nodes) // 2**k for k in range(N_SIZES)][::-1]
     best = dict.fromkeys(sizes, np.inf)
     for _ in range(rounds):
@@ -52,7 +58,7 @@ def by_nodes(problem, C, rounds, rng):
     return best
 
 
-def by_rows(problem, C, rounds, rng):
+def by_rows(problem, C, rounds, most, rng):
     """Solve the same problems over an eighth, a quarter, half and all of the rows.
 
     Nodes with the same rows are one problem; those that are one over the fewest rows count once.
@@ -60,18 +66,18 @@ def by_rows(problem, C, rounds, rng):
     parts = nested_parts(problem, rng.permutation(problem.X.shape[0]))
     smallest = next(iter(parts.values()))
     distinct = {smallest.positives(node).tobytes(): node for node in smallest.nodes()}
-    nodes = np.sort(np.fromiter(distinct.values(), dtype=np.int32))
-    return best_of_parts(parts, nodes, C, rounds)
+    nodes = np.fromiter(distinct.values(), dtype=np.int32)
+    return best_of_parts(parts, some_of(nodes, most, rng), C, rounds)
 
 
-def by_leaves(problem, C, rounds, rng):
+def by_leaves(problem, C, rounds, most, rng):
     """Solve the same leaves, with all their rows, against those of more and more other leaves."""
     shuffled = rng.permutation(problem.taxonomy.n_nodes)[problem.row_leaf]
     order = np.argsort(shuffled, kind="stable")
     parts = nested_parts(problem, order)
     n_rows = next(iter(parts))
     leaves = np.setdiff1d(problem.row_leaf[order[:n_rows]], problem.row_leaf[order[n_rows:]])
-    return best_of_parts(parts, leaves.astype(np.int32), C, rounds)
+    return best_of_parts(parts, some_of(leaves.astype(np.int32), most, rng), C, rounds)
 
 
 def nested_parts(problem, order):
@@ -100,7 +106,7 @@ def copy_bandwidth(n_threads):
     return n_threads * 2 * 64e6 / best
 
 
-def product_traffic(problem, C):
+def product_traffic(problem, nodes, C):
     """Bytes per second that the products of a bank move, counting each shared entry of X once.
 
     For sixteen problems an entry is 8 bytes of X and a line of 64 bytes read for X v, and the same
@@ -115,7 +121,7 @@ def product_traffic(problem, C):
         return {}
 
     start = time.perf_counter()
-    bank.solve([C], Harvest(pick, lambda *_: None))
+    bank.solve([C], Harvest(pick, lambda *_: None), nodes=nodes)
     seconds = time.perf_counter() - start
     return sum(n_products) / 2 / LANES * n_shared * 2 * (8 + 64) / seconds
 
@@ -142,22 +148,26 @@ def figure(found):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--problem", default="naics", choices=["naics", "dmoz-small"])
+    parser.add_argument("--problem", default="naics", choices=["naics", "dmoz-small", "dmoz-2010"])
     parser.add_argument("--C", type=float, default=10.0)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--nodes", type=int, help="that many at random; all by default")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     rng = np.random.default_rng(0)
     problem = problems.load(arguments.problem)
-    seconds_of(problem, problem.nodes()[:2], arguments.C)  # compile
+    how = (arguments.C, arguments.rounds, arguments.nodes, rng)
+    nodes = some_of(problem.nodes(), arguments.nodes, rng)
+    for part in nested_parts(problem, np.arange(problem.X.shape[0])).values():
+        seconds_of(part, nodes[:2], arguments.C)  # compile
     found = {
         "problem": problem.name,
         "C": arguments.C,
-        "nodes": by_nodes(problem, arguments.C, arguments.rounds, rng),
-        "rows": by_rows(problem, arguments.C, arguments.rounds, rng),
-        "rows with their leaves": by_leaves(problem, arguments.C, arguments.rounds, rng),
+        "nodes": by_nodes(problem, *how),
+        "rows": by_rows(problem, *how),
+        "rows with their leaves": by_leaves(problem, *how),
         "copy_bytes_per_second": copy_bandwidth(problem.bank().n_threads),
-        "product_bytes_per_second": product_traffic(problem, arguments.C),
+        "product_bytes_per_second": product_traffic(problem, nodes, arguments.C),
     }
     for what in WAYS:
         shown = ", ".join(f"{size:,}: {s:.2f} s" for size, s in found[what].items())

@@ -80,7 +80,7 @@ class LaneBlock:
         self.features, self.rows, self.columns = features, rows, columns
         self.base, self.problems = base, problems
         point, step, direction, residual = line_aligned(4, m)
-        product = line_aligned(1, columns.n_frequent if columns.n_tiles > 1 else 0)[0]
+        product = line_aligned(1, columns.n_tiled)[0]
         self.vectors = state.FeatureLanes(point, step, direction, residual, product)
         curvature, pull = line_aligned(2, n)
         self.row_lanes = state.RowLanes(curvature, pull, np.zeros(n, dtype=np.uint16))

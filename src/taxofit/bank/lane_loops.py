@@ -116,7 +116,7 @@ def _multiply_rare(columns, V, offset, pull):
         return False
     for i in range(pull.shape[0]):
         store(pull, i, offset)
-    others = (columns.n_tiles - 1) * n_frequent  # of the same features in other tiles
+    others = (columns.n_tiles - 1) * columns.n_tiled  # of the same features in other tiles
     last = columns.indptr[others + n_columns] - ONE
     for j in range(n_frequent, n_columns):
         v = load(V, j)
@@ -139,11 +139,11 @@ def _gather_rare(columns, place, pull, last):
 
 @part
 def _multiply_tiles(columns, pull, product):
-    """Set the product of Xᵀ and pull for frequent features, a tile of rows after the other."""
-    n_frequent, zero = columns.n_frequent, splat(_f32(0))
+    """Set the product of Xᵀ and pull for tiled features, a tile of rows after the other."""
+    zero = splat(_f32(0))
     for tile in range(columns.n_tiles):
-        for j in range(n_frequent):
-            place = tile * n_frequent + j
+        for j in range(columns.n_tiled):
+            place = tile * columns.n_tiled + j
             total = zero if tile == 0 else load(product, j)
             first, stop = columns.indptr[place], columns.indptr[place + 1]
             store(product, j, _gather(columns, first, stop, pull, total))
@@ -266,11 +266,9 @@ def feature_pass(columns, pull, base, vectors, masks, coefficients, totals):
     zero = splat(_f32(0))
     any_evaluated = any_true(evaluated)
     any_pull = any_true(load(masks, CURVING) + evaluating)
-    n_tiled, others = 0, 0
-    if columns.n_tiles > 1:
-        n_tiled, others = columns.n_frequent, (columns.n_tiles - 1) * columns.n_frequent
-        if any_pull:
-            _multiply_tiles(columns, pull, vectors.product)
+    n_tiled, others = columns.n_tiled, (columns.n_tiles - 1) * columns.n_tiled
+    if any_pull and n_tiled > 0:
+        _multiply_tiles(columns, pull, vectors.product)
     last = columns.indptr[others + m - 1] - ONE
     _clear_totals(totals)
     for first in range(0, m, STRETCH):
@@ -281,7 +279,8 @@ def feature_pass(columns, pull, base, vectors, masks, coefficients, totals):
             if any_pull and j < n_tiled:
                 o = load(vectors.product, j)
             elif any_pull and j < columns.n_frequent:
-                o = _gather(columns, columns.indptr[j], columns.indptr[j + 1], pull, zero)
+                place = others + j
+                o = _gather(columns, columns.indptr[place], columns.indptr[place + 1], pull, o)
             elif any_pull and j < m - 1:
                 o = _gather_rare(columns, others + j, pull, last)
             s, v, r = load(S, j), load(V, j), load(R, j)

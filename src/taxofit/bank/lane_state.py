@@ -81,15 +81,16 @@ class SharedRows(NamedTuple):
 class SharedColumns(NamedTuple):
     """The same entries by column, as :mod:`taxofit.bank.lane_tiles` arranges them.
 
-    First come the frequent columns in the first tile of rows, then those in the next, and so on,
-    then the rare columns, and last that of the constant, which has none.
+    First come the tiled columns in the first tile of rows, then those in the next, and so on, then
+    all other columns, and last that of the constant, which has none.
     """
 
-    indptr: np.ndarray  # uint64 (n_tiles * n_frequent + m - n_frequent + 1,)
+    indptr: np.ndarray  # uint64 (n_tiles * n_tiled + m - n_tiled + 1,)
     indices: np.ndarray  # uint32: rows
     values: np.ndarray  # float32
     n_frequent: int
     n_tiles: int
+    n_tiled: int  # of the frequent ones; 0 where there is one tile
 
 
 class RowsOfClasses(NamedTuple):
@@ -130,4 +131,4 @@ class FeatureLanes(NamedTuple):
     step: np.ndarray  # of Newton, as far as conjugate gradients have come
     direction: np.ndarray  # what the next pass multiplies: a CG direction, or the point to evaluate
     residual: np.ndarray  # of the Newton system; minus the gradient when it starts
-    product: np.ndarray  # with Xᵀ, of frequent features; without rows where there is one tile
+    product: np.ndarray  # with Xᵀ, of tiled features

@@ -216,11 +216,11 @@ def test_columns_that_no_row_uses_have_no_weight():
 @pytest.fixture(params=["in cache", "rare features", "tiles", "rare features and tiles"])
 def block(request, monkeypatch):
     """Vectors and rows filled with numbers, as if in the middle of a solution."""
+    monkeypatch.setattr(lane_tiles, "LEAST_FREQUENT", 7)
     if "rare" in request.param:
         monkeypatch.setattr(lane_tiles, "MOST_FEATURES", 10)
-        monkeypatch.setattr(lane_tiles, "LEAST_FREQUENT", 7)
     if "tiles" in request.param:
-        monkeypatch.setattr(lane_tiles, "MOST_ROWS", 20)
+        monkeypatch.setattr(lane_tiles, "MOST_ROWS", 32)
         monkeypatch.setattr(lane_tiles, "ROWS_OF_A_TILE", 16)
     rng = np.random.default_rng(13)
     rows = random_rows(rng, n=50, d=30)
@@ -255,13 +255,14 @@ def test_frequent_features_are_told_from_rare_ones_and_rows_come_in_tiles(block,
     mode = request.node.callspec.params["block"]
     n_columns = block.X.shape[1] - 1
     assert n_columns > 10
-    assert block.columns.n_frequent == (7 if "rare" in mode else n_columns)
-    assert block.columns.n_tiles == (4 if "tiles" in mode else 1)
-    n_entries = np.diff(block.columns.indptr.astype(np.int64))
-    n_frequent = block.columns.n_frequent
-    assert n_entries.size == block.columns.n_tiles * n_frequent + n_columns - n_frequent + 1
-    by_tile = n_entries[: block.columns.n_tiles * n_frequent].reshape(-1, n_frequent)
-    np.testing.assert_array_equal(by_tile.sum(axis=0), (block.X[:, :n_frequent] != 0).sum(axis=0))
+    columns = block.columns
+    assert columns.n_frequent == (7 if "rare" in mode else n_columns)
+    assert (columns.n_tiles, columns.n_tiled) == ((4, 7) if "tiles" in mode else (1, 0))
+    n_entries = np.diff(columns.indptr.astype(np.int64))
+    assert n_entries.size == columns.n_tiles * columns.n_tiled + n_columns - columns.n_tiled + 1
+    by_tile = n_entries[: columns.n_tiles * columns.n_tiled].reshape(columns.n_tiles, -1)
+    n_users = (block.X[:, : columns.n_tiled] != 0).sum(axis=0)
+    np.testing.assert_array_equal(by_tile.sum(axis=0), n_users)
 
 
 @pytest.mark.parametrize("C", [0.1, 10.0])
