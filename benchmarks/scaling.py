@@ -49,7 +49,7 @@ def some_of(nodes, most, rng):
 
 def by_nodes(problem, C, rounds, most, rng):
     """Random sets of distinct nodes that each hold the ones before."""
-    nodes = rng.permutation(some_of(problem.nodes(), most, rng))
+    nodes = rng.permutation(problem.nodes())[:most]
     sizes = [len(nodes) // 2**k for k in range(N_SIZES)][::-1]
     best = dict.fromkeys(sizes, np.inf)
     for _ in range(rounds):

@@ -121,7 +121,7 @@ def store(typing, array, row, lanes):
 
     The fence does nothing but hide how the lanes came about. Where some of them are what the row
     had before, LLVM would store the others by a mask, which without AVX-512 takes an AMD processor
-    eight times as long as the whole row.
+    seven times as long as the whole row.
     """
 
     def generate(context, builder, signature, arguments):

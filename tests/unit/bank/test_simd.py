@@ -137,7 +137,7 @@ print(code)
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="code for x86")
 def test_rows_are_stored_whole_without_avx512():
-    """Storing some of the lanes by a mask took eight times as long on AMD's processors."""
+    """Storing some of the lanes by a mask took seven times as long on AMD's processors."""
     avx2 = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma"}
     run = subprocess.run(
         [sys.executable, "-c", STORE_SOME_LANES],
