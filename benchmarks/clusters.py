@@ -54,8 +54,8 @@ class Traffic:
     def _counting(self, function):
         def call(parcel, *arguments):
             self.tasks.append(len(pickle.dumps(arguments)))
-            if isinstance(parcel, distribution.Parcel):  # not what stands for it
-                self.parcels[parcel.key] = parcel.payload.nbytes
+            if parcel.key not in self.parcels:
+                self.parcels[parcel.key] = parcel.opened().payload.nbytes
             return function, (parcel, *arguments), {}
 
         return call

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack
 
 import joblib
@@ -12,6 +13,7 @@ import pytest
 
 from taxofit import DataError, TaxonomyClassifier
 from taxofit.bank import dask_tasks, distribution, lanes
+from taxofit.bank.parcel import Parcel
 from taxofit.datasets import make_taxonomy_classification
 from taxofit.datasets.web_directory import make_web_directory
 
@@ -54,6 +56,13 @@ def assert_identical(one, other):
     assert scores.tobytes() == other.validation_.evidence.scores.tobytes()
 
 
+def test_backends_that_return_all_at_once_work_in_waves(rows, at_home, monkeypatch):
+    # The first test: what it forks should not have the threads of the clusters of others.
+    monkeypatch.setattr(distribution, "TASKS_PER_WAVE", 8)  # several waves of the sixty tasks
+    with joblib.parallel_config(backend="multiprocessing", n_jobs=2):
+        assert_identical(fitted(rows), at_home)
+
+
 @pytest.fixture(scope="module")
 def cluster():
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
@@ -74,7 +83,7 @@ def count_arrivals():
         distribution.arrived.append(state["key"])
         parcel.__dict__.update(state)
 
-    distribution.Parcel.__setstate__ = arrive
+    Parcel.__setstate__ = arrive
 
 
 def arrivals():
@@ -191,13 +200,8 @@ def test_dense_rows_give_the_same_bits_in_processes():
         assert_identical(fitted(made), at_home)
 
 
-def test_backends_that_return_all_at_once_work_in_waves(rows, at_home, monkeypatch):
-    monkeypatch.setattr(distribution, "TASKS_PER_WAVE", 8)  # several waves of the sixty tasks
-    with joblib.parallel_config(backend="multiprocessing", n_jobs=2):
-        assert_identical(fitted(rows), at_home)
-
-
-def test_a_lost_process_of_joblib_is_made_good(rows, at_home):
+def test_a_lost_process_of_joblib_is_made_good(rows, at_home, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     psutil = pytest.importorskip("psutil", reason="psutil is not installed")
     lost = []
 
@@ -210,6 +214,7 @@ def test_a_lost_process_of_joblib_is_made_good(rows, at_home):
     with joblib.parallel_config(backend="loky", n_jobs=2):
         assert_identical(fitted(rows, kill), at_home)
     assert lost
+    assert not list(tmp_path.glob("taxofit-*"))
 
 
 def test_ray_gives_the_same_model(rows, at_home):

@@ -168,8 +168,8 @@ def pack_blocks(solved: Iterable[SolvedBlock]) -> Arrays:
     return packed
 
 
-def unpack_blocks(task: BlockTask, packed: Arrays) -> list[SolvedBlock]:
-    """Return the results of a task from one dict of arrays."""
+def unpack_blocks(Cs: Sequence[float], packed: Arrays) -> list[SolvedBlock]:
+    """Return the results of a task, one for each C, from one dict of arrays."""
     return [
         SolvedBlock(
             C,
@@ -177,5 +177,5 @@ def unpack_blocks(task: BlockTask, packed: Arrays) -> list[SolvedBlock]:
             packed[f"{k}.converged"],
             packed[f"{k}.n_iterations"],
         )
-        for k, C in enumerate(task.Cs)
+        for k, C in enumerate(Cs)
     ]

@@ -20,7 +20,7 @@ from taxofit.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from taxofit.bank.distribution import Parcel
+    from taxofit.bank.parcel import Parcel
 
 __all__ = ["DaskParcel", "is_dask", "run_on_dask"]
 

@@ -6,14 +6,14 @@
 What the blocks of a bank have in common (rows above all) goes to every worker once, as a
 :class:`Parcel`; a task then carries node numbers, and comes back as what was picked from its
 solution. How a parcel travels is up to the backend: dask scatters it, Ray keeps it in its object
-store, Spark broadcasts it, joblib's own processes map it into memory. Tasks of dask go to its
-client directly; see :mod:`taxofit.bank.dask_tasks`.
+store, Spark broadcasts it. joblib's own processes exchange parcels and results as files; see
+:mod:`taxofit.bank.process_files`. Tasks of dask go to its client directly; see
+:mod:`taxofit.bank.dask_tasks`.
 """
 
 from __future__ import annotations
 
 import itertools
-import pickle
 from collections import OrderedDict
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import contextmanager
@@ -23,24 +23,23 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import joblib
-import numpy as np
 from joblib.parallel import get_active_backend
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 from taxofit.bank.block_solver import solver_for
 from taxofit.bank.dask_tasks import DaskParcel, is_dask, run_on_dask
+from taxofit.bank.parcel import Parcel
+from taxofit.bank.process_files import FiledBlocks, FileParcel, filed_parcel, is_on_this_machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
-
-    from numpy.typing import NDArray
 
     from taxofit.bank.block_solver import BlockSolver
     from taxofit.bank.block_work import BlockTask, BlockWork, SolvedBlock
 
     Solved = tuple[int, list[SolvedBlock]]
 
-__all__ = ["Parcel", "opened_parcels", "solve_on_workers", "workers_backend"]
+__all__ = ["opened_parcels", "solve_on_workers", "workers_backend"]
 
 MAX_OPEN = 2  # parcels of which a worker keeps the rows and the solver
 # Dask and Ray give the task of a lost worker to another. What they cannot make good is the loss of
@@ -49,38 +48,6 @@ MAX_OPEN = 2  # parcels of which a worker keeps the rows and the solver
 LOST_WORKER = (BrokenExecutor, CancelledError, TimeoutError)
 N_ATTEMPTS = 3
 TASKS_PER_WAVE = 4  # for each worker, where a backend returns nothing before all is done
-
-
-class Parcel:
-    """The common part of tasks, as bytes.
-
-    Parameters
-    ----------
-    work : BlockWork
-
-    Attributes
-    ----------
-    key : str
-        Of the content: a worker opens a parcel once, however many tasks name it.
-    payload : ndarray of uint8
-        An array, because that is what backends know to scatter or to map into memory.
-    n_blas_threads : int
-        At home. Sums of dense rows depend on it, so workers take the same number.
-    """
-
-    def __init__(self, work: BlockWork) -> None:
-        self.key = work.key
-        self.payload: NDArray[np.uint8] = np.frombuffer(
-            pickle.dumps(work, protocol=5), dtype=np.uint8
-        )
-        self.n_blas_threads = max(
-            (pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"),
-            default=1,
-        )
-
-    def opened(self) -> Parcel:
-        """Return the parcel itself, wherever it has travelled to."""
-        return self
 
 
 @dataclass(frozen=True)
@@ -107,7 +74,7 @@ class _SparkParcel:
         return self.broadcast.value
 
 
-AnyParcel = Parcel | DaskParcel | _RayParcel | _SparkParcel
+AnyParcel = Parcel | DaskParcel | FileParcel | _RayParcel | _SparkParcel
 
 
 class _Bench(NamedTuple):
@@ -158,15 +125,17 @@ def solve_on_workers(
     waiting = dict(tasks)
     n_in_vain = 0
     while waiting:
-        n_before = len(waiting)
+        n_before, lost = len(waiting), None
         try:
-            for number, solved in _dispatch(Parcel(work), waiting, backend):
+            for number, solved in _dispatch(Parcel.of(work), waiting, backend):
                 del waiting[number]
                 yield number, solved
-        except LOST_WORKER:
-            n_in_vain = n_in_vain + 1 if len(waiting) == n_before else 0
-            if n_in_vain == N_ATTEMPTS:
-                raise
+        except LOST_WORKER as error:
+            lost = error
+        # Without an error too: joblib may take a task that failed for the end of all tasks.
+        n_in_vain = n_in_vain + 1 if len(waiting) == n_before else 0
+        if n_in_vain == N_ATTEMPTS:
+            raise lost or CancelledError("workers are lost before they have done anything")
 
 
 def _dispatch(
@@ -182,12 +151,17 @@ def _dispatch(
         calls = (
             joblib.delayed(_solve_in_worker)(carried, number, make()) for number, make in in_order
         )
-        if backend.supports_return_generator:
-            yield from joblib.Parallel(batch_size=1, return_as="generator_unordered")(calls)
-            return
-        size = TASKS_PER_WAVE * joblib.effective_n_jobs(-1)
-        while wave := list(itertools.islice(calls, size)):
-            yield from joblib.Parallel(batch_size=1)(wave)
+        for number, solved in _results(calls, backend):
+            yield number, solved.collect() if isinstance(solved, FiledBlocks) else solved
+
+
+def _results(calls: Iterator[Any], backend: Any) -> Iterator[tuple[int, Any]]:
+    if backend.supports_return_generator:
+        yield from joblib.Parallel(batch_size=1, return_as="generator_unordered")(calls)
+        return
+    size = TASKS_PER_WAVE * joblib.effective_n_jobs(-1)
+    while wave := list(itertools.islice(calls, size)):
+        yield from joblib.Parallel(batch_size=1)(wave)
 
 
 @contextmanager
@@ -202,6 +176,9 @@ def _carried(parcel: Parcel, backend: Any) -> Iterator[AnyParcel]:
 
         context = SparkSession.builder.getOrCreate().sparkContext
         yield _SparkParcel(parcel.key, context.broadcast(parcel))
+    elif is_on_this_machine(backend):
+        with filed_parcel(parcel) as filed:
+            yield filed
     else:
         yield parcel
 
@@ -210,12 +187,18 @@ def _call(number: int, make: Callable[[], BlockTask], parcel: AnyParcel) -> tupl
     return _solve_in_worker, parcel, number, make()
 
 
-def _solve_in_worker(parcel: AnyParcel, number: int, task: BlockTask) -> Solved:
-    bench = _bench_of(parcel)
+def _solve_in_worker(
+    parcel: AnyParcel, number: int, task: BlockTask
+) -> tuple[int, list[SolvedBlock] | FiledBlocks]:
+    solved = _solved(_bench_of(parcel), task)
+    return number, parcel.leave(number, solved) if isinstance(parcel, FileParcel) else solved
+
+
+def _solved(bench: _Bench, task: BlockTask) -> list[SolvedBlock]:
     if bench.solver.is_threaded:
-        return number, list(bench.work.solve(task, bench.solver))
+        return list(bench.work.solve(task, bench.solver))
     with bench.lock, threadpool_limits(bench.n_blas_threads, user_api="blas"):
-        return number, list(bench.work.solve(task, bench.solver))
+        return list(bench.work.solve(task, bench.solver))
 
 
 def _bench_of(parcel: AnyParcel) -> _Bench:
@@ -223,7 +206,7 @@ def _bench_of(parcel: AnyParcel) -> _Bench:
     with _opening:
         if parcel.key not in _benches:
             opened = parcel.opened()
-            work = pickle.loads(opened.payload.data)  # noqa: S301  (from home, as all of a task is)
+            work = opened.unpack()
             solver = solver_for(work.rows, work.settings, work.device)
             _benches[parcel.key] = _Bench(work, solver, Lock(), opened.n_blas_threads)
             _opened_keys.append(parcel.key)

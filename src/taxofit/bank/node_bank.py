@@ -110,7 +110,7 @@ class _Results:
         if self._work_dir is None:
             return None
         kept = self._work_dir.find(self.work.key_of(task))
-        return None if kept is None else unpack_blocks(task, kept)
+        return None if kept is None else unpack_blocks(task.Cs, kept)
 
     def keep(self, task: BlockTask, solved: Sequence[SolvedBlock]) -> None:
         if self._work_dir is not None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from taxofit.bank.block_work import BlockTask, SolvedBlock, chains_of, pack_blocks, unpack_blocks
+from taxofit.bank.block_work import SolvedBlock, chains_of, pack_blocks, unpack_blocks
 from taxofit.bank.harvest import Harvest, pick_weights
 from taxofit.bank.lane_block import LaneBlock
 from taxofit.bank.node_bank import NodeBank
@@ -160,14 +160,13 @@ def test_a_refit_from_other_starts_is_another_task(solving):
 
 
 def test_results_of_a_task_survive_packing():
-    task = BlockTask(np.array([1]), np.array([1]), np.array([0]), (0.1, 1.0))
     rng = np.random.default_rng(0)
 
     def block(C):
         return SolvedBlock(C, {"1/a.b": rng.normal(size=3)}, np.array([True]), np.array([4]))
 
-    solved = [block(C) for C in task.Cs]
-    unpacked = unpack_blocks(task, pack_blocks(solved))
+    solved = [block(C) for C in (0.1, 1.0)]
+    unpacked = unpack_blocks((0.1, 1.0), pack_blocks(solved))
     assert [each.C for each in unpacked] == [0.1, 1.0]
     for one, other in zip(solved, unpacked, strict=True):
         assert one.arrays.keys() == other.arrays.keys()
