@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 __all__ = ["compiled", "part"]
 
-OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
-WITHOUT_WRAPPERS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+OPTIONS_OF_PARTS: dict[str, Any] = OPTIONS | {"no_cpython_wrapper": True}
 
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a function that Python calls."""
-    return numba.njit(**OPTIONS)(function)
+    return numba.njit(cache=True, **OPTIONS)(function)
 
 
 def part(function: Callable[..., Any]) -> Any:
     """Compile a function that only compiled ones call.
 
     It goes without the wrapper that takes Python's arguments apart, which for tuples of arrays is
-    longer than the function itself.
+    longer than the function itself, and is kept with those that call it.
     """
-    return numba.njit(**OPTIONS, **WITHOUT_WRAPPERS)(function)
+    return numba.njit(**OPTIONS_OF_PARTS)(function)

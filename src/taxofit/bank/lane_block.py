@@ -147,18 +147,26 @@ class LaneBlock:
     def _load(self, fresh: Lanes) -> None:
         """Make these lanes ready for the first evaluation of their problems."""
         problems, lanes, masks = self.problems, self.lanes, self.masks
+        vectors, base = self.vectors, self.base
         problem = lanes["problem"].copy()
         classes, tables = problems.classes, problems.tables
         transfer.load_labels(self.row_lanes.positive, classes, tables, fresh, problem)
         masks[:] = 0
         masks[state.FRESH, fresh] = 1
-        transfer.begin_problems(self.vectors, self.base, masks)
+        transfer.begin_problems(vectors.direction, vectors.residual, base.gradient, masks)
         if problems.starts is not None:
-            transfer.load_starts(self.vectors, self.base, problems.starts, fresh, problem)
+            transfer.load_starts(vectors.direction, base.weights, problems.starts, fresh, problem)
         else:
-            residual = self.vectors.residual
             transfer.begin_at_base(
-                self.row_lanes, self.rows, self.base, classes, tables, residual, lanes, masks
+                self.row_lanes.curvature,
+                self.rows,
+                base.rows,
+                base.loss,
+                classes,
+                tables,
+                vectors.residual,
+                lanes,
+                masks,
             )
 
     def _take_finished(self) -> None:
@@ -168,12 +176,15 @@ class LaneBlock:
         if not done.size:
             return
         transfer.take_weights(
-            self.vectors,
-            self.row_lanes,
-            self.rows,
-            self.base,
             lanes,
             done,
+            self.vectors.point,
+            self.row_lanes.pull,
+            self.row_lanes.positive,
+            self.rows.cost,
+            self.rows.private_square,
+            self.base.weights,
+            self.base.rows,
             self.features.origins,
             self.work,
             self.weights,

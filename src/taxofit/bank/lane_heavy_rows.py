@@ -19,9 +19,17 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
-from taxofit.bank.lane_state import STARTING
+from taxofit.bank.lane_state import (
+    CONJUGATING,
+    DIRECTION,
+    MEAN_SHARE,
+    ON_MEAN,
+    SCALED_RESIDUAL,
+    STARTING,
+)
 from taxofit.bank.rank_loops import value_of_rank
 from taxofit.bank.simd import (
     LANES,
@@ -36,12 +44,13 @@ from taxofit.bank.simd import (
 )
 from taxofit.compiling import part
 
-__all__ = ["HeavyRows", "correct_direction", "find_heavy_rows", "solve_heavy", "start_heavy"]
+__all__ = ["HeavyRows", "correct_directions", "find_heavy_rows", "solve_heavy", "start_heavy"]
 
 # Passes that only multiply, for some nodes of NAICS at C = 10: 985 with 31 rows, 914 with 47,
 # and 889 with 63, whose systems cost more than that saves.
 MOST = 47
-N_BLOCKS = (MOST + LANES) // LANES  # of 16 unknowns, the mean row's included
+HEIGHT = MOST + 1  # unknowns, the mean row's included
+N_BLOCKS = (HEIGHT + LANES - 1) // LANES  # of 16 unknowns
 LEAST = 0.05  # curvature; rows have a norm of about 1, and the regulariser a curvature of 1
 CANDIDATES = 4 * MOST
 # The next Newton step looks at rows from this share of the lightest that was taken in this one.
@@ -56,8 +65,8 @@ class HeavyRows(NamedTuple):
     threshold: np.ndarray  # float32 (1, 16): curvature from which rows are looked at
     rows: np.ndarray  # int64 (16, CANDIDATES)
     curvature: np.ndarray  # float32 (16, CANDIDATES)
-    factor: np.ndarray  # float64 (16, N_BLOCKS, MOST + 1, 16): see `start_heavy`
-    answer: np.ndarray  # float64 (16, N_BLOCKS, 16): of the small system
+    factor: np.ndarray  # float64 (16, N_BLOCKS * HEIGHT, 16): see `start_heavy`
+    answer: np.ndarray  # float64 (16, N_BLOCKS * 16): of the small system
     table: np.ndarray  # float32 (m, 16): zeros, to spread rows out
     ranked: np.ndarray  # float32 (CANDIDATES,): to rank curvatures in
 
@@ -69,8 +78,8 @@ class HeavyRows(NamedTuple):
             np.zeros((1, LANES), dtype=np.float32),
             np.zeros((LANES, CANDIDATES), dtype=np.int64),
             np.zeros((LANES, CANDIDATES), dtype=np.float32),
-            np.zeros((LANES, N_BLOCKS, MOST + 1, LANES)),
-            np.zeros((LANES, N_BLOCKS, LANES)),
+            np.zeros((LANES, N_BLOCKS * HEIGHT, LANES)),
+            np.zeros((LANES, N_BLOCKS * LANES)),
             np.zeros((n_features, LANES), dtype=np.float32),
             np.zeros(CANDIDATES, dtype=np.float32),
         )
@@ -82,181 +91,197 @@ def find_heavy_rows(heavy, curvature, lanes, masks):
 
     curvature : float32 (n, 16).
     """
-    wanted = _forget_rows(heavy, lanes, masks)
+    n_rows, threshold, ranked = heavy.n_rows, heavy.threshold, heavy.ranked
+    rows, found = heavy.rows, heavy.curvature
+    wanted = bits_above(load(masks, STARTING), splat(np.float32(0)))
     if wanted == 0:
         return
+    for k in range(LANES):
+        if masks[STARTING, k] > 0:
+            n_rows[k] = 0
+            threshold[0, k] = LEAST if lanes[k].n_newton == 0 else threshold[0, k]
     for i in range(curvature.shape[0]):
-        above = bits_above(load(curvature, i), load(heavy.threshold, 0)) & wanted
+        above = bits_above(load(curvature, i), load(threshold, 0)) & wanted
         while above != 0:
             k = lowest_bit(above)
-            _add_candidate(heavy, k, i, curvature[i, k])
+            n = n_rows[k]
+            rows[k, n], found[k, n] = i, curvature[i, k]
+            n_rows[k] = n + 1
+            if n + 1 == CANDIDATES:
+                n_rows[k], threshold[0, k] = _keep_heaviest(rows[k], found[k], n + 1, ranked)
             above &= above - ONE
     for k in range(LANES):
+        if masks[STARTING, k] > 0 and n_rows[k] > MOST:
+            n_rows[k], threshold[0, k] = _keep_heaviest(rows[k], found[k], n_rows[k], ranked)
         if masks[STARTING, k] > 0:
-            _keep_heaviest(heavy, k)
-            heavy.threshold[0, k] = max(FORESIGHT * heavy.threshold[0, k], LEAST)
+            threshold[0, k] = max(FORESIGHT * threshold[0, k], LEAST)
 
 
 @part
-def _forget_rows(heavy, lanes, masks):
-    """Drop the rows of lanes that start; return the bits of these lanes."""
-    for k in range(LANES):
-        if masks[STARTING, k] > 0:
-            heavy.n_rows[k] = 0
-            if lanes[k].n_newton == 0:
-                heavy.threshold[0, k] = LEAST
-    return bits_above(load(masks, STARTING), splat(np.float32(0)))
+def _keep_heaviest(rows, curvature, n, ranked):
+    """Bring the heaviest of n candidates to the front.
 
-
-@part
-def _add_candidate(heavy, k, row, curvature):
-    heavy.rows[k, heavy.n_rows[k]] = row
-    heavy.curvature[k, heavy.n_rows[k]] = curvature
-    heavy.n_rows[k] += 1
-    if heavy.n_rows[k] == CANDIDATES:
-        _keep_heaviest(heavy, k)
-
-
-@part
-def _keep_heaviest(heavy, k):
-    """Leave the heaviest candidates of a lane, and raise its threshold to the lightest of them."""
-    n = heavy.n_rows[k]
-    if n <= MOST:
-        return
+    Return how many they are, and the curvature of the lightest.
+    """
     for a in range(n):
-        heavy.ranked[a] = heavy.curvature[k, a]
-    least = value_of_rank(heavy.ranked, n, n - MOST)
-    heavy.threshold[0, k] = least
+        ranked[a] = curvature[a]
+    least = value_of_rank(ranked, n, n - MOST)
     n_kept = 0
     for a in range(n):
-        if heavy.curvature[k, a] >= least and n_kept < MOST:
-            heavy.rows[k, n_kept] = heavy.rows[k, a]
-            heavy.curvature[k, n_kept] = heavy.curvature[k, a]
+        if curvature[a] >= least and n_kept < MOST:
+            rows[n_kept], curvature[n_kept] = rows[a], curvature[a]
             n_kept += 1
-    heavy.n_rows[k] = n_kept
+    return n_kept, least
 
 
 @part
-def start_heavy(heavy, rows, base, mass, k):
-    """Factorise the small system of lane k: UᵀU = D⁻¹ + S M Sᵀ.
+def start_heavy(heavy, entries, light, lanes, masks):
+    """Factorise the small systems of lanes that start conjugate gradients: UᵀU = D⁻¹ + S M Sᵀ.
 
-    Row a of U and its columns from 16 c on are ``factor[k, c, a]``; the diagonal is inverted, and
-    what is left of it is 0.
-
-    mass : of its light rows.
+    Row a of U and its columns from 16 c on are ``factor[k, c * HEIGHT + a]``; the diagonal is
+    inverted, and what is left of it is 0.
     """
-    n, U = heavy.n_rows[k], heavy.factor[k]
-    for c in range((n >> 4) + 1):
-        _multiply_rows(heavy, rows, base, k, c)
-    for a in range(n):
-        U[n >> 4, a, n & 15] = heavy.answer[k, a >> 4, a & 15]
-    store(U[n >> 4], n, splat(0.0))  # what is left there would grow from system to system
-    U[n >> 4, n, n & 15] = base.mean_square + 1.0 / mass
+    for k in range(LANES):
+        if masks[STARTING, k] > 0:
+            n, U, mass = heavy.n_rows[k], heavy.factor[k], lanes[k].mass
+            for c in range((n >> 4) + 1):
+                _multiply_rows(heavy, entries, light, k, c)
+            last = (n >> 4) * HEIGHT
+            for a in range(n):
+                U[last + a, n & 15] = heavy.answer[k, a]
+            store(U, last + n, splat(0.0))  # what is left there would grow from system to system
+            U[last + n, n & 15] = light.mean_square + 1.0 / mass
+            _factorise(U, heavy.curvature[k], mass, n)
+
+
+@numba.njit(inline="always")
+def _factorise(U, curvature, mass, n):
+    """Turn S M Sᵀ into the factor, D⁻¹ added; mass is that of light rows."""
     for b in range(n + 1):
         c, lane = b >> 4, b & 15
-        column = U[c]
-        least = 1.0 / (heavy.curvature[k, b] if b < n else mass)
+        column = c * HEIGHT
+        least = 1.0 / (curvature[b] if b < n else mass)
         if b < n:
-            column[b, lane] += least
+            U[column + b, lane] += least
         for d in range(c, (n >> 4) + 1):
-            total, other = load(U[d], b), splat(0.0)  # two sums that need not wait for each other
+            block = d * HEIGHT
+            total, other = load(U, block + b), splat(0.0)  # two sums, not to wait for each other
             for a in range(0, b - 1, 2):
-                total = fma(splat(-column[a, lane]), load(U[d], a), total)
-                other = fma(splat(-column[a + 1, lane]), load(U[d], a + 1), other)
+                total = fma(splat(-U[column + a, lane]), load(U, block + a), total)
+                other = fma(splat(-U[column + a + 1, lane]), load(U, block + a + 1), other)
             if b & 1:
-                total = fma(splat(-column[b - 1, lane]), load(U[d], b - 1), total)
-            store(U[d], b, total + other)
-        inverse = 1.0 / math.sqrt(max(column[b, lane], least))  # less it can be by rounding only
+                total = fma(splat(-U[column + b - 1, lane]), load(U, block + b - 1), total)
+            store(U, block + b, total + other)
+        pivot = max(U[column + b, lane], least)  # less it can be by rounding only
+        inverse = 1.0 / math.sqrt(pivot)
         for d in range(c, (n >> 4) + 1):
-            store(U[d], b, load(U[d], b) * splat(inverse))
+            store(U, d * HEIGHT + b, load(U, d * HEIGHT + b) * splat(inverse))
         for left in range(lane):
-            column[b, left] = 0
-        column[b, lane] = inverse
+            U[column + b, left] = 0
+        U[column + b, lane] = inverse
 
 
-@part
-def _multiply_rows(heavy, rows, base, k, c):
+@numba.njit(inline="always")
+def _multiply_rows(heavy, entries, light, k, c):
     """Set S M Sᵀ in block c of columns, down to the diagonal; the answer becomes S M μ there."""
-    n, table, mean, column = heavy.n_rows[k], heavy.table, base.mean, heavy.factor[k, c]
-    constant, last = rows.constant[0], mean.size - 1
-    scaled_constant = constant * base.scale[last]
+    n, rows, table, mean, scale = heavy.n_rows[k], heavy.rows, heavy.table, light.mean, light.scale
+    indptr, indices, values = entries.indptr, entries.indices, entries.values
+    constant, last = entries.constant[0], mean.size - 1
+    scaled_constant = constant * scale[last]
     stop = min(n, LANES * (c + 1))
     for b in range(LANES * c, stop):
-        i = heavy.rows[k, b]
-        for q in range(rows.indptr[i], rows.indptr[i + 1]):
-            j = rows.indices[q]
-            table[j, b & 15] = rows.values[q] * base.scale[j]
+        i = rows[k, b]
+        for q in range(indptr[i], indptr[i + 1]):
+            j = indices[q]
+            table[j, b & 15] = values[q] * scale[j]
     for a in range(stop):
-        i = heavy.rows[k, a]
+        i = rows[k, a]
         total = splat(np.float64(constant * scaled_constant))
-        for q in range(rows.indptr[i], rows.indptr[i + 1]):
-            x = splat(np.float64(rows.values[q]))
-            total = fma(x, widen(load(table, rows.indices[q])), total)
-        store(column, a, total)
+        for q in range(indptr[i], indptr[i + 1]):
+            total = fma(splat(np.float64(values[q])), widen(load(table, indices[q])), total)
+        store(heavy.factor[k], c * HEIGHT + a, total)
     for b in range(LANES * c, stop):
-        i = heavy.rows[k, b]
+        i = rows[k, b]
         total_on_mean = mean[last] * scaled_constant
-        for q in range(rows.indptr[i], rows.indptr[i + 1]):
-            j = rows.indices[q]
+        for q in range(indptr[i], indptr[i + 1]):
+            j = indices[q]
             total_on_mean += mean[j] * table[j, b & 15]
             table[j, b & 15] = 0
-        heavy.answer[k, c, b & 15] = total_on_mean
+        heavy.answer[k, b] = total_on_mean
 
 
 @part
-def solve_heavy(heavy, rows, base, on_mean, residual, k):
-    """Solve the small system of lane k for S M r; return by how much r·M r has to come down.
+def solve_heavy(heavy, entries, light, residual, served, coefficients, totals):
+    """Take what heavy rows and the mean row explain of r·M r; note the mean row's part.
 
-    on_mean : μ·M r of the mean row.
+    served : float32 (16,), above 0 in the lanes that this is done for.
     """
-    n, y, U = heavy.n_rows[k], heavy.answer[k], heavy.factor[k]
+    for k in range(LANES):
+        if served[k] > 0:
+            n, y = heavy.n_rows[k], heavy.answer[k]
+            _multiply_residual(heavy.rows[k], entries, light.scale, residual, n, y, k)
+            y[n] = totals[ON_MEAN, k]
+            totals[SCALED_RESIDUAL, k] -= _solve(heavy.factor[k], n, y)
+            coefficients[MEAN_SHARE, k] = -y[n]
+
+
+@numba.njit(inline="always")
+def _multiply_residual(rows, entries, scale, residual, n, y, k):
+    """Set y to S M r in lane k."""
+    indptr, indices, values = entries.indptr, entries.indices, entries.values
     last = residual.shape[0] - 1
-    on_constant = np.float64(rows.constant[0] * base.scale[last]) * residual[last, k]
+    on_constant = np.float64(entries.constant[0] * scale[last]) * residual[last, k]
     for a in range(n):
-        i = heavy.rows[k, a]
+        i = rows[a]
         total = on_constant
-        for q in range(rows.indptr[i], rows.indptr[i + 1]):
-            j = rows.indices[q]
-            total += np.float64(rows.values[q] * base.scale[j]) * residual[j, k]
-        y[a >> 4, a & 15] = total
-    y[n >> 4, n & 15] = on_mean
-    energy = 0.0
+        for q in range(indptr[i], indptr[i + 1]):
+            j = indices[q]
+            total += np.float64(values[q] * scale[j]) * residual[j, k]
+        y[a] = total
+
+
+@numba.njit(inline="always")
+def _solve(U, n, y):
+    """Solve the small system for y, in place; return by how much r·M r has to come down."""
+    n_blocks, energy = (n >> 4) + 1, 0.0
     for a in range(n + 1):
-        c, lane = a >> 4, a & 15
-        found = y[c, lane] * U[c, a, lane]
+        c = a >> 4
+        found = y[a] * U[c * HEIGHT + a, a & 15]
         energy += found * found
-        for d in range(c, (n >> 4) + 1):
-            store(y, d, load(y, d) - load(U[d], a) * splat(found))
-        y[c, lane] = found
-    for a in range(n + 1, LANES * ((n >> 4) + 1)):
-        y[a >> 4, a & 15] = 0
+        for d in range(c, n_blocks):
+            store(y, d, load(y, d) - load(U, d * HEIGHT + a) * splat(found))
+        y[a] = found
+    for a in range(n + 1, LANES * n_blocks):
+        y[a] = 0
     for a in range(n, -1, -1):
-        c, lane = a >> 4, a & 15
+        c = a >> 4
         total = splat(0.0)
-        for d in range(c, (n >> 4) + 1):
-            total = fma(load(U[d], a), load(y, d), total)
-        inverse, found = U[c, a, lane], y[c, lane]
-        y[c, lane] = (found - (sum_of(total) - inverse * found)) * inverse
+        for d in range(c, n_blocks):
+            total = fma(load(U, d * HEIGHT + a), load(y, d), total)
+        inverse, found = U[c * HEIGHT + a, a & 15], y[a]
+        y[a] = (found - (sum_of(total) - inverse * found)) * inverse
     return energy
 
 
 @part
-def correct_direction(heavy, rows, base, direction, k):
-    """Take M Sᵀ y of heavy rows from the direction of lane k; return how that changes v·v."""
-    y = heavy.answer[k]
+def correct_directions(heavy, entries, light, direction, masks, totals):
+    """Take M Sᵀ y of heavy rows from new directions; v·v changes with them."""
     last = direction.shape[0] - 1
-    change, total = 0.0, 0.0
-    for a in range(heavy.n_rows[k]):
-        i, share = heavy.rows[k, a], y[a >> 4, a & 15]
-        total += share
-        for q in range(rows.indptr[i], rows.indptr[i + 1]):
-            j = rows.indices[q]
-            change += _lower(direction, j, k, rows.values[q] * base.scale[j] * share)
-    total *= rows.constant[0] * base.scale[last]
-    return change + _lower(direction, last, k, total)
+    on_constant = entries.constant[0] * light.scale[last]
+    for k in range(LANES):
+        if masks[STARTING, k] + masks[CONJUGATING, k] > 0:
+            change, total = 0.0, 0.0
+            for a in range(heavy.n_rows[k]):
+                i, share = heavy.rows[k, a], heavy.answer[k, a]
+                total += share
+                for q in range(entries.indptr[i], entries.indptr[i + 1]):
+                    j = entries.indices[q]
+                    change += _lower(direction, j, k, entries.values[q] * light.scale[j] * share)
+            change += _lower(direction, last, k, total * on_constant)
+            totals[DIRECTION, k] += change
 
 
-@part
+@numba.njit(inline="always")
 def _lower(direction, j, k, difference):
     """Take a difference from one weight; return how its square changes."""
     old = direction[j, k]

@@ -60,7 +60,7 @@ from taxofit.bank.simd import (
     splat,
     store,
 )
-from taxofit.compiling import compiled, part
+from taxofit.compiling import part
 
 __all__ = [
     "begin_directions",
@@ -85,24 +85,25 @@ AHEAD = np.uint64(48)
 @numba.njit(inline="always")
 def _gather(X, first, stop, V, start):
     """Return start + Σ_k x_k V_k over some entries, in four sums that need not wait."""
+    values, indices = X.values, X.indices
     whole = stop - (stop - first) % FOUR
     second = third = fourth = splat(_f32(0))
     for k in range(first, whole, FOUR):
         k1, k2, k3 = k + ONE, k + TWO, k + THREE
-        start = fma(splat(X.values[k]), load(V, X.indices[k]), start)
-        second = fma(splat(X.values[k1]), load(V, X.indices[k1]), second)
-        third = fma(splat(X.values[k2]), load(V, X.indices[k2]), third)
-        fourth = fma(splat(X.values[k3]), load(V, X.indices[k3]), fourth)
+        start = fma(splat(values[k]), load(V, indices[k]), start)
+        second = fma(splat(values[k1]), load(V, indices[k1]), second)
+        third = fma(splat(values[k2]), load(V, indices[k2]), third)
+        fourth = fma(splat(values[k3]), load(V, indices[k3]), fourth)
     for k in range(whole, stop):
-        start = fma(splat(X.values[k]), load(V, X.indices[k]), start)
+        start = fma(splat(values[k]), load(V, indices[k]), start)
     return (start + second) + (third + fourth)
 
 
 @numba.njit(inline="always")
-def _gather_row(rows, i, V, pull, offset, with_rare):
+def _gather_row(entries, i, V, pull, offset, with_rare):
     """Return x_i·V: the frequent features', and what there is of the others."""
     start = load(pull, i) if with_rare else offset
-    return _gather(rows, rows.indptr[i], rows.frequent_stop[i], V, start)
+    return _gather(entries, entries.indptr[i], entries.frequent_stop[i], V, start)
 
 
 @part
@@ -158,16 +159,15 @@ def _clear_totals(totals):
         clear(totals, row)
 
 
-@compiled
-def curvature_pass(rows, columns, lanes, vectors, totals):
+@part
+def curvature_pass(entries, columns, lanes, V, totals):
     """Set the pull of rows to D X v.
 
     totals : float64 (k, 16), row ENERGY gets Σ_i D_i (x_i·v)², row ON_CONSTANT the product with the
     constant column.
     """
-    n = rows.cost.size
-    V = vectors.direction
-    constant = splat(rows.constant[0])
+    n = entries.frequent_stop.size
+    constant = splat(entries.constant[0])
     offset = constant * load(V, V.shape[0] - 1)
     zero = splat(_f32(0))
     clear(totals, ENERGY)
@@ -177,7 +177,7 @@ def curvature_pass(rows, columns, lanes, vectors, totals):
         energy = zero
         on_constant = zero
         for i in range(first, min(n, first + STRETCH)):
-            q = _gather_row(rows, i, V, lanes.pull, offset, with_rare)
+            q = _gather_row(entries, i, V, lanes.pull, offset, with_rare)
             a = load(lanes.curvature, i) * q
             energy = fma(a, q, energy)
             store(lanes.pull, i, a)
@@ -186,8 +186,8 @@ def curvature_pass(rows, columns, lanes, vectors, totals):
         accumulate(totals, ON_CONSTANT, on_constant * constant)
 
 
-@compiled
-def evaluation_pass(rows, columns, lanes, base, vectors, masks, totals):
+@part
+def evaluation_pass(rows, columns, lanes, base, V, masks, totals):
     """Evaluate lanes at w₀ + v: curvature, loss, and a pull of c (σ(z) - t - σ(z₀)).
 
     u = x·(w₀ + v);  z + c s² (σ(z) - t) = u;  D = c σ'(z) / (1 + c σ'(z) s²). Cautious lanes take D
@@ -195,10 +195,11 @@ def evaluation_pass(rows, columns, lanes, base, vectors, masks, totals):
     Totals row LOSS gets Σ c log-loss + ½ c² s² (σ - t)²: the loss and half the squared norm of the
     private weights; LIGHT_MASS gets Σ min(D, LIGHT). Curving lanes get a pull of D X v on the way,
     as in :func:`curvature_pass`.
+
+    base : BaseRows.
     """
-    n = rows.cost.size
-    V = vectors.direction
-    constant = splat(rows.constant[0])
+    n, entries = rows.cost.size, rows.entries
+    constant = splat(entries.constant[0])
     offset = constant * load(V, V.shape[0] - 1)
     evaluating = load(masks, EVALUATING)
     cautious = load(masks, CAUTIOUS)
@@ -217,7 +218,7 @@ def evaluation_pass(rows, columns, lanes, base, vectors, masks, totals):
         mass = zero
         stop = min(n, first + STRETCH)
         for i in range(first, stop):
-            q = _gather_row(rows, i, V, lanes.pull, offset, with_rare)
+            q = _gather_row(entries, i, V, lanes.pull, offset, with_rare)
             energy = fma(load(lanes.curvature, i) * q, q, energy)
             store(lanes.pull, i, q)
         for i in range(first, stop):
@@ -248,8 +249,8 @@ def evaluation_pass(rows, columns, lanes, base, vectors, masks, totals):
         accumulate(totals, ON_CONSTANT, on_constant * constant)
 
 
-@compiled
-def feature_pass(columns, pull, base, vectors, masks, coefficients, totals):
+@part
+def feature_pass(columns, pull, gradient, weights, light, vectors, masks, coefficients, totals):
     """Multiply the pull of rows by Xᵀ, and do with the product o what a lane is there for.
 
     Curving lanes take a step of conjugate gradients: s += α v;  r -= α (v + o); in lanes with α = 0
@@ -285,20 +286,20 @@ def feature_pass(columns, pull, base, vectors, masks, coefficients, totals):
                 o = _gather_rare(columns, others + j, pull, last)
             s, v, r = load(S, j), load(V, j), load(R, j)
             if any_evaluated:
-                g = pick(evaluating, splat(base.gradient[j]) + v + o, zero - r)
+                g = pick(evaluating, splat(gradient[j]) + v + o, zero - r)
                 r = pick(evaluated, zero - g, r)
-                w = v + splat(base.weights[j])
+                w = v + splat(weights[j])
                 gg, gs, ww = fma(g, g, gg), fma(g, s, gs), fma(w, w, ww)
             store(S, j, fma(alpha, v, s))
             store(R, j, r - alpha * (v + o))
         # Apart from the loop above: nine sums and the products need more registers than there are.
         rr = rmr = ss = on_mean = step_on_mean = step_spread = zero
         for j in range(first, stop):
-            s, r, mean = load(S, j), load(R, j), splat(base.mean[j])
-            y, square = r * splat(base.scale[j]), s * s
+            s, r, mean = load(S, j), load(R, j), splat(light.mean[j])
+            y, square = r * splat(light.scale[j]), s * s
             rr, rmr, on_mean = fma(r, r, rr), fma(y, r, rmr), fma(y, mean, on_mean)
             ss, step_on_mean = ss + square, fma(s, mean, step_on_mean)
-            step_spread = fma(square, splat(base.spread[j]), step_spread)
+            step_spread = fma(square, splat(light.spread[j]), step_spread)
         accumulate(totals, RESIDUAL, rr)
         accumulate(totals, SCALED_RESIDUAL, rmr)
         accumulate(totals, STEP, ss)
@@ -311,8 +312,8 @@ def feature_pass(columns, pull, base, vectors, masks, coefficients, totals):
             accumulate(totals, NORM, ww)
 
 
-@compiled
-def next_directions(vectors, base, masks, coefficients, totals):
+@part
+def next_directions(vectors, light, masks, coefficients, totals):
     """Set v = M (r + share · μ) + β v in conjugating lanes, μ the mean row; totals get v·v.
 
     Trying lanes take v = δ + λ s.
@@ -328,7 +329,7 @@ def next_directions(vectors, base, masks, coefficients, totals):
         vv = zero
         for j in range(first, min(m, first + STRETCH)):
             v = load(V, j)
-            y = splat(base.scale[j]) * fma(share, splat(base.mean[j]), load(R, j))
+            y = splat(light.scale[j]) * fma(share, splat(light.mean[j]), load(R, j))
             v = pick(conjugating, fma(beta, v, y), v)
             v = pick(trying, fma(length, load(S, j), load(P, j)), v)
             store(V, j, v)
@@ -336,8 +337,8 @@ def next_directions(vectors, base, masks, coefficients, totals):
         accumulate(totals, DIRECTION, vv)
 
 
-@compiled
-def begin_directions(vectors, base, masks, coefficients, totals):
+@part
+def begin_directions(vectors, light, masks, coefficients, totals):
     """As :func:`next_directions` where lanes accept a point or start conjugate gradients, too.
 
     Accepting lanes make v their point. Starting ones take v = M (r + share · μ) and a step of 0.
@@ -356,7 +357,7 @@ def begin_directions(vectors, base, masks, coefficients, totals):
             v, s = load(V, j), load(S, j)
             point = pick(accepting, v, load(P, j))
             s = pick(starting, zero, s)
-            y = splat(base.scale[j]) * fma(share, splat(base.mean[j]), load(R, j))
+            y = splat(light.scale[j]) * fma(share, splat(light.mean[j]), load(R, j))
             v = pick(conjugating, fma(beta, v, y), v)
             v = pick(starting, y, v)
             v = pick(trying, fma(length, s, point), v)

@@ -1,5 +1,8 @@
 """What the lanes know: plain arrays and records that the compiled loops share.
 
+Loops are handed what they read and no more: every array of a tuple is work for the compiler at
+every call.
+
 m counts the shared features and the constant, n the rows; a lane is one of sixteen problems.
 """
 
@@ -12,7 +15,10 @@ import numpy as np
 __all__ = [
     "LANE",
     "Base",
+    "BaseRows",
     "FeatureLanes",
+    "LightRows",
+    "RowEntries",
     "RowLanes",
     "RowsOfClasses",
     "SharedColumns",
@@ -63,14 +69,20 @@ LANE = np.dtype(
 )
 
 
-class SharedRows(NamedTuple):
-    """Rows of shared features in CSR, the constant column apart."""
+class RowEntries(NamedTuple):
+    """Shared features of rows in CSR, the constant column apart."""
 
     indptr: np.ndarray  # uint64 (n + 1,)
     indices: np.ndarray  # uint32
     values: np.ndarray  # float32
     frequent_stop: np.ndarray  # uint64 (n,): where entries of rare features begin
     constant: np.ndarray  # float32 (1,): 1, or 0 where there is no constant column
+
+
+class SharedRows(NamedTuple):
+    """Rows, and what stands for their private features."""
+
+    entries: RowEntries
     private_square: np.ndarray  # float32 (n,): s²
     cost: np.ndarray  # float32 (n,): c
     private_cost: np.ndarray  # float32 (n,): k = c s²
@@ -100,18 +112,30 @@ class RowsOfClasses(NamedTuple):
     rows: np.ndarray  # int64 (n,)
 
 
+class BaseRows(NamedTuple):
+    """What every row is at the base."""
+
+    linear: np.ndarray  # float32 (n,): x·w
+    slope: np.ndarray  # float32 (n,): c σ(z)
+    curvature: np.ndarray  # float32 (n,): the reduced D
+
+
+class LightRows(NamedTuple):
+    """What rows have in common at the base, weighted by curvature; see `lane_heavy_rows`."""
+
+    mean: np.ndarray  # float32 (m,): row
+    spread: np.ndarray  # float32 (m,): variance of every feature about it
+    scale: np.ndarray  # float32 (m,): M of the preconditioner
+    mean_square: float  # μ·M μ of the mean row
+
+
 class Base(NamedTuple):
     """A point to start from, every row negative there; features include the constant."""
 
     weights: np.ndarray  # float32 (m,)
     gradient: np.ndarray  # float32 (m,)
-    linear: np.ndarray  # float32 (n,): x·w
-    slope: np.ndarray  # float32 (n,): c σ(z)
-    curvature: np.ndarray  # float32 (n,): the reduced D
-    mean: np.ndarray  # float32 (m,): mean row, rows weighted by curvature
-    spread: np.ndarray  # float32 (m,): variance of every feature about it
-    scale: np.ndarray  # float32 (m,): M of the preconditioner
-    mean_square: float  # μ·M μ of the mean row
+    rows: BaseRows
+    light: LightRows
     mass: float  # sum of curvatures
     loss: float
 

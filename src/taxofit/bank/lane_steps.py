@@ -78,26 +78,40 @@ def run_lanes(
     stop : ndarray of int64, shape (1,)
         Another thread sets it to have this one leave off.
     """
+    entries, light = rows.entries, base.light
+    direction, residual = vectors.direction, vectors.residual
     while True:
         _schedule(lanes, masks)
         if any_true(load(masks, state.EVALUATING)):
-            loops.evaluation_pass(rows, columns, row_lanes, base, vectors, masks, totals)
+            loops.evaluation_pass(rows, columns, row_lanes, base.rows, direction, masks, totals)
         elif any_true(load(masks, state.CURVING)):
-            loops.curvature_pass(rows, columns, row_lanes, vectors, totals)
+            loops.curvature_pass(entries, columns, row_lanes, direction, totals)
         _note_masses(lanes, masks, totals)
         _find_step_lengths(lanes, masks, coefficients, totals)
-        pull = row_lanes.pull
-        loops.feature_pass(columns, pull, base, vectors, masks, coefficients, totals)
-        _lower_residuals(heavy, rows, base, vectors, masks, coefficients, totals)
-        any_begin = _decide(lanes, base, masks, coefficients, totals, max_iter)
+        loops.feature_pass(
+            columns,
+            row_lanes.pull,
+            base.gradient,
+            base.weights,
+            light,
+            vectors,
+            masks,
+            coefficients,
+            totals,
+        )
+        coefficients[state.MEAN_SHARE] = 0
+        curving, starting = masks[state.CURVING], masks[state.STARTING]
+        heavy_rows.solve_heavy(heavy, entries, light, residual, curving, coefficients, totals)
+        any_begin = _decide(lanes, light.mean_square, masks, coefficients, totals, max_iter)
         if any_true(load(masks, state.EVALUATED)):
             heavy_rows.find_heavy_rows(heavy, row_lanes.curvature, lanes, masks)
-            _start_heavy(lanes, heavy, rows, base, vectors, masks, coefficients, totals)
+            heavy_rows.start_heavy(heavy, entries, light, lanes, masks)
+            heavy_rows.solve_heavy(heavy, entries, light, residual, starting, coefficients, totals)
         if any_begin:
-            loops.begin_directions(vectors, base, masks, coefficients, totals)
+            loops.begin_directions(vectors, light, masks, coefficients, totals)
         else:
-            loops.next_directions(vectors, base, masks, coefficients, totals)
-        _correct_directions(heavy, rows, base, vectors, masks, totals)
+            loops.next_directions(vectors, light, masks, coefficients, totals)
+        heavy_rows.correct_directions(heavy, entries, light, direction, masks, totals)
         any_finished = _note_directions(lanes, masks, totals)
         if any_finished or stop[0] != 0:
             break
@@ -138,43 +152,6 @@ def _note_masses(lanes, masks, totals):
 
 
 @part
-def _lower_residuals(heavy, rows, base, vectors, masks, coefficients, totals):
-    """Take what heavy rows explain of the scaled residual, in lanes that took a step."""
-    for k in range(LANES):
-        coefficients[state.MEAN_SHARE, k] = 0
-        if masks[state.CURVING, k] > 0:
-            _solve_heavy(heavy, rows, base, vectors, coefficients, totals, k)
-
-
-@part
-def _solve_heavy(heavy, rows, base, vectors, coefficients, totals, k):
-    """Take what heavy rows and the mean row explain of r·M r; note the mean row's part."""
-    on_mean = totals[state.ON_MEAN, k]
-    explained = heavy_rows.solve_heavy(heavy, rows, base, on_mean, vectors.residual, k)
-    totals[state.SCALED_RESIDUAL, k] -= explained
-    coefficients[state.MEAN_SHARE, k] = -heavy.answer[k, heavy.n_rows[k] >> 4, heavy.n_rows[k] & 15]
-
-
-@part
-def _start_heavy(lanes, heavy, rows, base, vectors, masks, coefficients, totals):
-    """Set up the preconditioner of lanes that start conjugate gradients."""
-    for k in range(LANES):
-        if masks[state.STARTING, k] > 0:
-            heavy_rows.start_heavy(heavy, rows, base, lanes[k].mass, k)
-            _solve_heavy(heavy, rows, base, vectors, coefficients, totals, k)
-
-
-@part
-def _correct_directions(heavy, rows, base, vectors, masks, totals):
-    """Take the part of heavy rows from new directions."""
-    for k in range(LANES):
-        is_new = masks[state.STARTING, k] + masks[state.CONJUGATING, k] > 0
-        if is_new and heavy.n_rows[k] > 0:
-            change = heavy_rows.correct_direction(heavy, rows, base, vectors.direction, k)
-            totals[state.DIRECTION, k] += change
-
-
-@part
 def _schedule(lanes, masks):
     """Say which lanes the next pass serves."""
     n_waiting, n_others = 0, 0
@@ -193,7 +170,7 @@ def _schedule(lanes, masks):
 
 
 @part
-def _decide(lanes, base, masks, coefficients, totals, max_iter):
+def _decide(lanes, mean_square, masks, coefficients, totals, max_iter):
     """Take every lane that was served to its next mode; return whether any begins something."""
     any_begin = False
     for k in range(LANES):
@@ -217,7 +194,9 @@ def _decide(lanes, base, masks, coefficients, totals, max_iter):
             if _is_acceptable(lane, objective, slope):
                 masks[state.ACCEPTING, k] = 1
                 gradient = math.sqrt(totals[state.GRADIENT, k])
-                _accept(lane, objective, gradient, _decrement(lane, base, totals, k), max_iter)
+                _accept(
+                    lane, objective, gradient, _decrement(lane, mean_square, totals, k), max_iter
+                )
                 masks[state.STARTING, k] = lane.mode == TO_CURVE
             else:
                 _shorten(lane, slope)
@@ -230,9 +209,9 @@ def _decide(lanes, base, masks, coefficients, totals, max_iter):
 
 
 @part
-def _decrement(lane, base, totals, k):
+def _decrement(lane, mean_square, totals, k):
     """Return about what a Newton step gains: ½ g·H⁻¹ g without the heavy rows."""
-    explained = totals[state.ON_MEAN, k] ** 2 / (base.mean_square + 1 / lane.mass)
+    explained = totals[state.ON_MEAN, k] ** 2 / (mean_square + 1 / lane.mass)
     return 0.5 * (totals[state.SCALED_RESIDUAL, k] - explained)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+import numba
 import numpy as np
 
 from taxofit.bank.lane_margins import TINY
@@ -61,43 +62,44 @@ def _positive_rows(classes, table):
 
 
 @compiled
-def begin_problems(vectors, base, masks):
+def begin_problems(V, R, gradient, masks):
     """Put fresh lanes at the base: a point of 0 to accept, and a residual of minus its gradient."""
     fresh, zero = load(masks, FRESH), splat(np.float32(0))
-    V, R = vectors.direction, vectors.residual
     for j in range(V.shape[0]):
         store(V, j, pick(fresh, zero, load(V, j)))
-        store(R, j, pick(fresh, zero - splat(base.gradient[j]), load(R, j)))
+        store(R, j, pick(fresh, zero - splat(gradient[j]), load(R, j)))
 
 
 @compiled
-def begin_at_base(row_lanes, rows, base, classes, tables, residual, lanes, masks):
+def begin_at_base(D, rows, base, loss, classes, tables, residual, lanes, masks):
     """Evaluate fresh lanes at the base, where only positive rows are not known yet.
 
     All others are as in the all-negative problem. The residual is minus the base's gradient in
     these lanes and becomes minus theirs, lanes get their loss.
+
+    D : float32 (n, 16), curvatures; base : BaseRows.
     """
-    fresh, D = load(masks, FRESH), row_lanes.curvature
+    fresh = load(masks, FRESH)
     for i in range(D.shape[0]):
         store(D, i, pick(fresh, splat(base.curvature[i]), load(D, i)))
     for k in range(LANES):
         if masks[FRESH, k] > 0:
-            lanes[k].loss = base.loss
+            lanes[k].loss = loss
             for i in _positive_rows(classes, tables[lanes[k].problem]):
-                lanes[k].loss += _begin_positive(row_lanes, rows, base, residual, i, k)
+                lanes[k].loss += _begin_positive(D, rows, base, residual, i, k)
 
 
-@part
-def _begin_positive(row_lanes, rows, base, residual, i, k):
+@numba.njit(inline="always")
+def _begin_positive(D, rows, base, residual, i, k):
     """Have a row be positive in lane k at the base; return how the loss changes."""
-    last = residual.shape[0] - 1
+    last, entries = residual.shape[0] - 1, rows.entries
     u, c, s2 = base.linear[i], rows.cost[i], rows.private_square[i]
     loss, error, curvature = _row_at(u, 1.0, c, s2)
-    row_lanes.curvature[i, k] = curvature
+    D[i, k] = curvature
     change = np.float32(error) - base.slope[i]
-    for q in range(rows.indptr[i], rows.indptr[i + 1]):
-        residual[rows.indices[q], k] -= change * rows.values[q]
-    residual[last, k] -= change * rows.constant[0]
+    for q in range(entries.indptr[i], entries.indptr[i + 1]):
+        residual[entries.indices[q], k] -= change * entries.values[q]
+    residual[last, k] -= change * entries.constant[0]
     return loss - _row_at(u, 0.0, c, s2)[0]
 
 
@@ -128,15 +130,31 @@ def _row_at(u, t, c, s2):
 
 
 @compiled
-def load_starts(vectors, base, starts, which, problem):
-    """Set the direction of the lanes ``which`` so that they begin at starts, float32 (width, m)."""
+def load_starts(direction, weights, starts, which, problem):
+    """Set the direction of the lanes ``which`` so that they begin at starts, float32 (width, m).
+
+    weights : of the base.
+    """
     for j in range(starts.shape[1]):
         for k in which:
-            vectors.direction[j, k] = starts[problem[k], j] - base.weights[j]
+            direction[j, k] = starts[problem[k], j] - weights[j]
 
 
 @compiled
-def take_weights(vectors, row_lanes, rows, base, lanes, which, origins, work, weights):
+def take_weights(
+    lanes,
+    which,
+    point,
+    pull,
+    positive,
+    cost,
+    private_square,
+    base_weights,
+    base,
+    origins,
+    work,
+    weights,
+):
     """Write the weights of the lanes ``which``, just evaluated, float32 (width, n_features).
 
     Those of shared features are w₀ + δ, private ones -c (σ(z) - t) p. A lane's numbers are first
@@ -144,31 +162,30 @@ def take_weights(vectors, row_lanes, rows, base, lanes, which, origins, work, we
     A problem's weights lie together: side by side, every entry would be a cache line of its own,
     which took a fifth of all time on NAICS.
 
-    origins : Origins.
+    base : BaseRows; origins : Origins.
     """
-    m, n = vectors.point.shape[0], row_lanes.pull.shape[0]
+    m, n = point.shape[0], pull.shape[0]
     for k in which:
         lane = lanes[k]
         found = weights[lane.problem]
         for j in range(m):
-            work[j] = base.weights[j] + vectors.point[j, k]
+            work[j] = base_weights[j] + point[j, k]
         if lane.n_passes > 0:
             for i in range(n):
-                work[m + i] = base.slope[i] + row_lanes.pull[i, k]
+                work[m + i] = base.slope[i] + pull[i, k]
         else:
-            _errors_at_base(row_lanes, rows, base, k, work[m:])
+            _errors_at_base(positive, cost, private_square, base, k, work[m:])
         for j in range(found.size):
             found[j] = origins.factor[j] * work[origins.place[j]]
 
 
-@part
-def _errors_at_base(row_lanes, rows, base, k, errors):
+@numba.njit(inline="always")
+def _errors_at_base(positive, cost, private_square, base, k, errors):
     """Set c (σ(z) - t) of lane k, which has never left the base."""
     for i in range(errors.size):
         errors[i] = base.slope[i]
-        if row_lanes.positive[i] & np.uint16(1 << k):
-            u, c, s2 = base.linear[i], rows.cost[i], rows.private_square[i]
-            errors[i] = _row_at(u, 1.0, c, s2)[1]
+        if positive[i] & np.uint16(1 << k):
+            errors[i] = _row_at(base.linear[i], 1.0, cost[i], private_square[i])[1]
 
 
 @compiled

@@ -22,7 +22,14 @@ from scipy.special import lambertw
 
 from taxofit.bank.lane_block import LaneBlock, Problems
 from taxofit.bank.lane_margins import FAR_BELOW, LEAST_PULL
-from taxofit.bank.lane_state import Base, RowsOfClasses, SharedRows
+from taxofit.bank.lane_state import (
+    Base,
+    BaseRows,
+    LightRows,
+    RowEntries,
+    RowsOfClasses,
+    SharedRows,
+)
 from taxofit.bank.lane_tiles import stops_of_frequent
 from taxofit.bank.lane_transfer import gradient_norms_at_zero
 from taxofit.bank.objective import stopping_threshold
@@ -154,7 +161,7 @@ class LaneSolver:
             base = _base(features, cost, features.restrict(found.weights)[0])
             if found.converged[0]:
                 break
-        squares = float(np.sum(np.square(base.curvature, dtype=np.float64)))
+        squares = float(np.sum(np.square(base.rows.curvature, dtype=np.float64)))
         is_supported = base.mass**2 > LEAST_SUPPORT * n_rows * squares
         return base if is_supported else alone
 
@@ -204,8 +211,7 @@ def _shared_rows(
     private_cost = cost * features.private_square
     log_private_cost = np.log(np.where(private_cost > 0, private_cost, 1.0))
     return SharedRows(
-        *csr,
-        np.array([features.constant], dtype=np.float32),
+        RowEntries(*csr, np.array([features.constant], dtype=np.float32)),
         features.private_square.astype(np.float32),
         cost.astype(np.float32),
         private_cost.astype(np.float32),
@@ -239,16 +245,12 @@ def _base(features: SplitFeatures, cost: NDArray[np.float64], point: NDArray[np.
     mean = bend_sum / mass
     spread = np.maximum(bend_square / mass - mean**2, 0)
     scale = (1 / (1 + SCALE_MASS * mass * spread)).astype(np.float32)
+    mean_square = float(np.sum(scale * np.square(mean.astype(np.float32), dtype=np.float64)))
     return Base(
         weights=w.astype(np.float32),
         gradient=gradient.astype(np.float32),
-        linear=linear.astype(np.float32),
-        slope=slope.astype(np.float32),
-        curvature=curvature.astype(np.float32),
-        mean=mean.astype(np.float32),
-        spread=spread.astype(np.float32),
-        scale=scale,
-        mean_square=float(np.sum(scale * np.square(mean.astype(np.float32), dtype=np.float64))),
+        rows=BaseRows(*(a.astype(np.float32) for a in (linear, slope, curvature))),
+        light=LightRows(mean.astype(np.float32), spread.astype(np.float32), scale, mean_square),
         mass=mass,
         loss=float(loss),
     )

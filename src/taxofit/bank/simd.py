@@ -18,7 +18,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, models, overload, register_model
+from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
 __all__ = [
     "LANES",
@@ -341,18 +341,15 @@ def _times_power(typing, x, rounded):
 
 
 def _register_operator(symbol, instruction):
-    @intrinsic
-    def apply(typing, x, y):
-        def generate(context, builder, signature, arguments):
-            return getattr(builder, instruction)(*arguments)
+    """Have an operator of lanes be an instruction: a function would be compiled with every use."""
 
-        return x(x, y), generate
+    @type_callable(symbol)
+    def type_of_result(context):
+        return lambda x, y: x if isinstance(x, LanesType) and x == y else None
 
-    @overload(symbol)
-    def of_lanes(x, y):
-        if isinstance(x, LanesType) and isinstance(y, LanesType):
-            return lambda x, y: apply(x, y)  # noqa: PLW0108  numba compiles the lambda
-        return None
+    @lower_builtin(symbol, LanesType, LanesType)
+    def generate(context, builder, signature, arguments):
+        return getattr(builder, instruction)(*arguments)
 
 
 for _symbol, _instruction in (

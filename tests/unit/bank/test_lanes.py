@@ -241,10 +241,13 @@ def block(request, monkeypatch):
 def pass_over_features(block):
     """Go over the features after a pass over rows; return what was multiplied, and by what."""
     block.coefficients[state.CONSTANT_PRODUCT] = block.totals[state.ON_CONSTANT]
-    loops.feature_pass(
+    called(
+        loops.feature_pass,
         block.columns,
         block.row_lanes.pull,
-        block.base,
+        block.base.gradient,
+        block.base.weights,
+        block.base.light,
         block.vectors,
         block.masks,
         block.coefficients,
@@ -285,7 +288,9 @@ def test_curving_lanes_take_a_step_of_conjugate_gradients(block):
     block.masks[state.CURVING, :10] = 1
     block.coefficients[state.ALPHA, :10] = alpha = np.linspace(0.1, 1, 10)
     X, D, V = block.X, block.row_lanes.curvature, block.vectors.direction
-    loops.curvature_pass(block.rows, block.columns, block.row_lanes, block.vectors, block.totals)
+    called(
+        loops.curvature_pass, block.rows.entries, block.columns, block.row_lanes, V, block.totals
+    )
     energy = (D * (X @ V) ** 2).sum(axis=0)
     np.testing.assert_allclose(block.totals[state.ENERGY], energy, rtol=1e-4)
     step, residual = (
@@ -296,7 +301,7 @@ def test_curving_lanes_take_a_step_of_conjugate_gradients(block):
     residual[:, :10] -= alpha * (V + X.T @ (D * (X @ V)))[:, :10]
     np.testing.assert_allclose(block.vectors.step, step, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(block.vectors.residual, residual, rtol=1e-4, atol=1e-4)
-    mean, spread, scale = block.base.mean, block.base.spread, block.base.scale
+    mean, spread, scale, _ = block.base.light
     for row, expected in {
         state.RESIDUAL: (residual**2).sum(axis=0),
         state.SCALED_RESIDUAL: scale @ residual**2,
@@ -329,12 +334,13 @@ def test_evaluation_pass_finds_errors_curvature_and_gradient(block):
     block.masks[[state.EVALUATING, state.EVALUATED]] = use
     slope = block.vectors.step.astype(np.float64)
     kept = block.row_lanes.curvature.copy()
-    loops.evaluation_pass(
+    called(
+        loops.evaluation_pass,
         block.rows,
         block.columns,
         block.row_lanes,
-        block.base,
-        block.vectors,
+        block.base.rows,
+        block.vectors.direction,
         block.masks,
         block.totals,
     )
@@ -342,7 +348,7 @@ def test_evaluation_pass_finds_errors_curvature_and_gradient(block):
     pass_over_features(block)
     w = block.base.weights[:, None].astype(np.float64) + block.vectors.direction
     loss, error, D, g = evaluated_by_definition(block, w)
-    error -= block.base.slope[:, None]
+    error -= block.base.rows.slope[:, None]
     np.testing.assert_allclose(pull[:, use], error[:, use], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(block.row_lanes.curvature[:, use], D[:, use], rtol=1e-3, atol=1e-6)
     np.testing.assert_array_equal(block.row_lanes.curvature[:, ~use], kept[:, ~use])
@@ -358,13 +364,13 @@ def test_evaluation_pass_finds_errors_curvature_and_gradient(block):
 
 
 def test_the_mean_row_and_the_spread_stand_for_all_rows_of_the_base(block):
-    base, X = block.base, block.X
-    D = base.curvature.astype(np.float64)
-    total, square = base.mass * base.mean, base.mass * (base.spread + base.mean**2)
+    base, light, X = block.base, block.base.light, block.X
+    D = base.rows.curvature.astype(np.float64)
+    total, square = base.mass * light.mean, base.mass * (light.spread + light.mean**2)
     assert base.mass == pytest.approx(D.sum(), rel=1e-6)
     np.testing.assert_allclose(total, X.T @ D, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(square, (X**2).T @ D, rtol=1e-5, atol=1e-7)
-    assert base.mean_square == pytest.approx(base.mean**2 @ base.scale, rel=1e-5)
+    assert light.mean_square == pytest.approx(light.mean**2 @ light.scale, rel=1e-5)
 
 
 @pytest.mark.parametrize("C", [1.0, 100.0])
@@ -382,9 +388,9 @@ def test_rows_that_a_few_hold_negative_are_solved_from_the_constant_alone(C):
 def test_every_row_is_negative_at_the_base(block):
     base, X, w = block.base, block.X, block.base.weights.astype(np.float64)
     c, s2 = block.rows.cost.astype(np.float64), block.rows.private_square.astype(np.float64)
-    np.testing.assert_allclose(base.linear, X @ w, rtol=1e-5)
+    np.testing.assert_allclose(base.rows.linear, X @ w, rtol=1e-5)
     sigma = 1 / (1 + np.exp(-solve_margin(X @ w, s2, c, label=0.0)))
-    np.testing.assert_allclose(base.slope, c * sigma, rtol=1e-4)
+    np.testing.assert_allclose(base.rows.slope, c * sigma, rtol=1e-4)
     assert np.linalg.norm(w + X.T @ (c * sigma)) < 1e-3 * np.linalg.norm(X.T @ c)
     np.testing.assert_allclose(base.gradient, w + X.T @ (c * sigma), atol=1e-5)
 
@@ -423,14 +429,16 @@ def test_the_base_is_evaluated_by_positive_rows_alone(block):
     others = np.setdiff1d(np.arange(simd.LANES), which)
     before = [array[:, others].copy() for array in (*block.vectors, block.row_lanes.curvature)]
     block.masks[state.FRESH, which] = 1
-    transfer.begin_problems(block.vectors, block.base, block.masks)
+    direction, residual = block.vectors.direction, block.vectors.residual
+    transfer.begin_problems(direction, residual, block.base.gradient, block.masks)
     transfer.begin_at_base(
-        block.row_lanes,
+        block.row_lanes.curvature,
         block.rows,
-        block.base,
+        block.base.rows,
+        block.base.loss,
         state.RowsOfClasses(np.arange(n + 1), np.arange(n)),
         np.where(is_positive, 1, -1).astype(np.int8).T.copy(),
-        block.vectors.residual,
+        residual,
         block.lanes,
         block.masks,
     )
@@ -456,12 +464,15 @@ def test_the_base_is_evaluated_by_positive_rows_alone(block):
     # A lane that finishes without a pass has its private weights from there.
     block.weights = np.zeros((simd.LANES, block.features.n_features), dtype=np.float32)
     transfer.take_weights(
-        block.vectors,
-        block.row_lanes,
-        block.rows,
-        block.base,
         block.lanes,
         which[:1],
+        block.vectors.point,
+        block.row_lanes.pull,
+        block.row_lanes.positive,
+        block.rows.cost,
+        block.rows.private_square,
+        block.base.weights,
+        block.base.rows,
         block.features.origins,
         block.work,
         block.weights,
@@ -475,36 +486,37 @@ def test_the_base_is_evaluated_by_positive_rows_alone(block):
 
 @pytest.mark.parametrize("n_heavy", [0, 1, 15, 16, 17, 32, 47, 50])
 def test_heavy_rows_and_the_mean_row_precondition_as_the_dense_inverse_would(block, n_heavy):
-    rows, base, mass, k = block.rows, block.base, 7.5, 3
-    block.masks[state.STARTING, k] = 1
+    heavy, entries, light, mass, k = block.heavy, block.rows.entries, block.base.light, 7.5, 3
+    masks, totals = block.masks, block.totals
+    masks[state.STARTING, k], block.lanes["mass"] = 1, mass
     block.row_lanes.curvature[:] = 0.1 + block.row_lanes.curvature * 4
     block.row_lanes.curvature[n_heavy:] = 0
     D = block.row_lanes.curvature[:, k].astype(np.float64)
-    called(
-        heavy_rows.find_heavy_rows, block.heavy, block.row_lanes.curvature, block.lanes, block.masks
-    )
-    n = block.heavy.n_rows[k]
+    called(heavy_rows.find_heavy_rows, heavy, block.row_lanes.curvature, block.lanes, masks)
+    n = heavy.n_rows[k]
     assert n == min(n_heavy, heavy_rows.MOST)
-    found = np.sort(block.heavy.rows[k, :n])
+    found = np.sort(heavy.rows[k, :n])
     np.testing.assert_array_equal(found, np.sort(np.argsort(-D)[:n]))
 
-    mean, M = base.mean.astype(np.float64), base.scale.astype(np.float64)
+    mean, M = light.mean.astype(np.float64), light.scale.astype(np.float64)
     S = np.vstack([block.X[found], mean])
     inverse = np.linalg.inv(np.diag(1 / M) + S.T @ (np.append(D[found], mass)[:, None] * S))
-    residual = block.vectors.residual
+    residual, direction = block.vectors.residual, block.vectors.direction
     r = residual[:, k].astype(np.float64)
-    block.heavy.factor[k] = np.nan  # whatever an earlier system left
-    called(heavy_rows.start_heavy, block.heavy, rows, base, mass, k)
-    on_mean = mean @ (M * r)
-    explained = called(heavy_rows.solve_heavy, block.heavy, rows, base, on_mean, residual, k)
-    block.vectors.direction[:, k] = before = M * (r - block.heavy.answer[k].reshape(-1)[n] * mean)
-    direction = block.vectors.direction
-    change = called(heavy_rows.correct_direction, block.heavy, rows, base, direction, k)
+    heavy.factor[k] = np.nan  # whatever an earlier system left
+    called(heavy_rows.start_heavy, heavy, entries, light, block.lanes, masks)
+    totals[state.ON_MEAN, k], totals[state.SCALED_RESIDUAL, k] = mean @ (M * r), r @ (M * r)
+    starting, coefficients = masks[state.STARTING], block.coefficients
+    called(heavy_rows.solve_heavy, heavy, entries, light, residual, starting, coefficients, totals)
+    np.testing.assert_allclose(totals[state.SCALED_RESIDUAL, k], r @ inverse @ r, rtol=1e-3)
+    assert not totals[state.SCALED_RESIDUAL, k + 1 :].any()
+    direction[:, k] = before = M * (r + coefficients[state.MEAN_SHARE, k] * mean)
+    called(heavy_rows.correct_directions, heavy, entries, light, direction, masks, totals)
     v = direction[:, k].astype(np.float64)
     np.testing.assert_allclose(v, inverse @ r, rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(explained, r @ (M * r) - r @ inverse @ r, rtol=1e-3)
-    np.testing.assert_allclose(change, v @ v - before @ before, rtol=1e-3, atol=1e-5)
-    assert not block.heavy.table.any()
+    change = v @ v - before @ before
+    np.testing.assert_allclose(totals[state.DIRECTION, k], change, rtol=1e-3, atol=1e-5)
+    assert not heavy.table.any()
 
 
 @pytest.mark.parametrize(("on_mean", "spread"), [(4.0, 0.5), (0.0, 9.0), (-1.0, 0.1), (0.01, 0.01)])
