@@ -25,8 +25,8 @@ class BlockSolver(Protocol):
 
     Attributes
     ----------
-    block_size : int
-        Problems to hand over at a time.
+    block_size, least_block_size : int
+        Problems to hand over at a time, and how few they may be for blocks to be many.
     warm_from : float
         From this C on, the solution at the C before is the better start; below, the solver's own.
     is_threaded : bool
@@ -34,6 +34,7 @@ class BlockSolver(Protocol):
     """
 
     block_size: int
+    least_block_size: int
     warm_from: float
     is_threaded: bool
 
@@ -68,6 +69,7 @@ class KernelSolver:
         self._rows, self._settings = rows, settings
         self._kernels = kernels_for(rows, device)
         self.block_size = self._kernels.block_size or settings.block_size
+        self.least_block_size = self.block_size
         self._common: dict[float, Any] = {}
 
     def solve(

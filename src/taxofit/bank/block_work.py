@@ -33,8 +33,17 @@ if TYPE_CHECKING:
 
     IntArray = NDArray[np.int32]
 
-__all__ = ["BlockTask", "BlockWork", "SolvedBlock", "chains_of", "pack_blocks", "unpack_blocks"]
+__all__ = [
+    "BlockTask",
+    "BlockWork",
+    "SolvedBlock",
+    "block_size_for",
+    "chains_of",
+    "pack_blocks",
+    "unpack_blocks",
+]
 
+N_BLOCKS = 32  # that a bank should have, for many cores to share
 RESULT_VERSION = 4  # of what a task gives; another number, and kept results are not used any more
 
 
@@ -134,6 +143,26 @@ class BlockWork:
             weights = solution.device_weights
             arrays = self.pick(task.nodes, C, solution.take(task.column))
             yield SolvedBlock(C, arrays, solution.converged, solution.n_iterations)
+
+
+def block_size_for(n_problems: int, least: int, most: int) -> int:
+    """Return how many problems a block gets: few enough for all cores to have blocks to solve.
+
+    It does not depend on how many cores there are, so that what one machine has kept in a work
+    folder serves another.
+
+    Parameters
+    ----------
+    n_problems : int
+    least, most : int
+        Of a block; where it may be, it is a multiple of the least.
+
+    Examples
+    --------
+    >>> [block_size_for(n, 64, 256) for n in (10, 1400, 3000, 15_000)]
+    [64, 64, 128, 256]
+    """
+    return min(most, least * max(1, -(-n_problems // (N_BLOCKS * least))))
 
 
 def chains_of(Cs: Sequence[float], warm_from: float) -> list[tuple[float, ...]]:

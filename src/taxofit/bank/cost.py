@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from taxofit.bank.block_work import block_size_for
 from taxofit.bank.evidence import SPILLED_SHARE
 from taxofit.bank.solver import JUDGED_CELLS
 
@@ -41,7 +42,8 @@ REFERENCE = 1e4  # rows and features
 # e: of 0.6 million entries in memory, and of 245 million in a store.
 PREPARING, PREPARING_MAPPED = 1e-7, 1.5e-7
 
-BLOCK, LANES, LINE = 256, 16, 64  # of the lanes' solver: problems, lanes, bytes of a float32 line
+# Of the lanes' solver: fewest and most problems of a block, lanes, bytes of a float32 line.
+LEAST_BLOCK, BLOCK, LANES, LINE = 64, 256, 16, 64
 VALIDATION_SHARE = 0.1
 ENTRY = 8  # bytes of a value and its column
 # Of the columns once more in 16 bits, where rows and columns are no more than these.
@@ -161,7 +163,7 @@ def estimate_fit(size: FitSize) -> FitCost:
     cpu_seconds = bank_seconds(size, size.C)
     cpu_seconds += (1 - VALIDATION_SHARE) * sum(bank_seconds(size, C) for C in size.Cs)
     preparing = _preparing_seconds(size)
-    n_busy = min(size.n_threads, math.ceil(size.n_nodes / BLOCK))
+    n_busy = min(size.n_threads, math.ceil(size.n_nodes / _block_size(size)))
     n_weights = size.n_nodes * _model_weights(size)
     solving = n_busy * _block_bytes(size) + ENTRY * n_weights
     memory = _bank_bytes(size) + max(solving, PACKING_WEIGHT * n_weights)
@@ -224,9 +226,13 @@ def _bank_bytes(size: FitSize) -> float:
     return starts + ENTRY * len(size.Cs) * size.n_nodes * _kept(size, WARM_WEIGHTS)
 
 
+def _block_size(size: FitSize) -> int:
+    return block_size_for(size.n_nodes, LEAST_BLOCK, BLOCK)
+
+
 def _block_bytes(size: FitSize) -> float:
     """Bytes of a block while it is solved, judged and pruned, the latter two in float64."""
-    width = min(BLOCK, size.n_nodes)
+    width = min(_block_size(size), size.n_nodes)
     lanes = (2 * LINE + 2) * size.n_rows + 5 * LINE * size.n_features
     pruning = width * (4 + 4 + 8 + 4) * size.n_features
     n_scores = width * VALIDATION_SHARE * size.n_rows if size.Cs else 0.0

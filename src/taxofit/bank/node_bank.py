@@ -23,6 +23,7 @@ from taxofit.bank.block_solver import solver_for
 from taxofit.bank.block_work import (
     BlockTask,
     BlockWork,
+    block_size_for,
     chains_of,
     pack_blocks,
     unpack_blocks,
@@ -330,7 +331,8 @@ class NodeBank:
         ranges[:, ranges[0] == ranges[1]] = 0
         ranges[0] -= ranges[1]  # negative sizes first: problems alike in size share a block
         _, first, problem = np.unique(ranges, axis=1, return_index=True, return_inverse=True)
-        size = self._solver.block_size
+        solver = self._solver
+        size = block_size_for(first.size, solver.least_block_size, solver.block_size)
         by_problem = np.argsort(problem, kind="stable")
         bounds = np.searchsorted(problem[by_problem], np.arange(0, first.size + size, size))
         return [

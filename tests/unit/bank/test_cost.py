@@ -16,7 +16,7 @@ def test_threads_share_the_work_as_far_as_there_are_blocks():
     one, two, many = (estimate_fit(replace(SIZE, n_threads=n)) for n in (1, 2, 1000))
     assert one.cpu_seconds == two.cpu_seconds == many.cpu_seconds == pytest.approx(one.seconds)
     solving = 2 * (one.seconds - two.seconds)  # preparing the rows is the work of one thread
-    assert one.seconds - many.seconds == pytest.approx(11 / 12 * solving)  # 3000 are 12 blocks
+    assert one.seconds - many.seconds == pytest.approx(23 / 24 * solving)  # 3000 are 24 blocks
     assert one.seconds > solving
 
 

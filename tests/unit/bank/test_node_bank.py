@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from taxofit import Taxonomy
 from taxofit.bank.evidence import gather_evidence, nodes_with_rows
@@ -46,6 +47,14 @@ def test_nodes_with_the_same_rows_are_solved_once_and_get_the_same_model():
     np.testing.assert_array_equal(columns["e", 10.0], columns["f", 10.0])
     np.testing.assert_array_equal(columns["g", 1.0], columns["h", 1.0])
     assert not np.array_equal(columns["c", 1.0], columns["d", 1.0])
+
+
+def test_a_bank_has_blocks_for_many_cores():
+    taxonomy = Taxonomy.from_paths([(f"leaf {k}",) for k in range(300)])
+    row_leaf = np.repeat(np.arange(1, 301, dtype=np.int32), 2)
+    bank = NodeBank(Rows.prepare(sparse.eye_array(600, format="csr")), taxonomy, row_leaf)
+    sizes = [block.solved.size for block in bank._blocks(np.arange(1, 301, dtype=np.int32))]
+    assert sizes == [64, 64, 64, 64, 44]
 
 
 def test_every_node_is_received_once_at_each_regularisation(made):
