@@ -286,8 +286,8 @@ def feature_pass(columns, pull, gradient, weights, light, vectors, masks, coeffi
                 o = _gather_rare(columns, others + j, pull, last)
             s, v, r = load(S, j), load(V, j), load(R, j)
             if any_evaluated:
-                g = pick(evaluating, splat(gradient[j]) + v + o, zero - r)
-                r = pick(evaluated, zero - g, r)
+                g = pick(evaluating, splat(gradient[j]) + v + o, -r)
+                r = pick(evaluated, -g, r)
                 w = v + splat(weights[j])
                 gg, gs, ww = fma(g, g, gg), fma(g, s, gs), fma(w, w, ww)
             store(S, j, fma(alpha, v, s))

@@ -67,7 +67,7 @@ def begin_problems(V, R, gradient, masks):
     fresh, zero = load(masks, FRESH), splat(np.float32(0))
     for j in range(V.shape[0]):
         store(V, j, pick(fresh, zero, load(V, j)))
-        store(R, j, pick(fresh, zero - splat(gradient[j]), load(R, j)))
+        store(R, j, pick(fresh, -splat(gradient[j]), load(R, j)))
 
 
 @compiled

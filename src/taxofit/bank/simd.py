@@ -28,7 +28,7 @@ __all__ = [
     "bits_above",
     "clear",
     "clip",
-    "exp_of_negative",
+    "exp_of",
     "fetch",
     "fma",
     "from_bits",
@@ -360,27 +360,37 @@ for _symbol, _instruction in (
 ):
     _register_operator(_symbol, _instruction)
 
+
+@type_callable(operator.neg)
+def _type_of_negative(context):
+    return lambda x: x if isinstance(x, LanesType) else None
+
+
+@lower_builtin(operator.neg, LanesType)
+def _negative(context, builder, signature, arguments):
+    return builder.fneg(*arguments)
+
+
 _f32 = np.float32
 
 
 @numba.njit(inline="always")
-def exp_of_negative(a):
-    """Return exp(-a) for a >= 0 to about 3e-7 relative; below exp(-80) it stays there.
+def exp_of(x):
+    """Return exp(x) to about 3e-7 relative; below exp(-80) it stays there, from 88 on it is wrong.
 
-    exp(-a) = 2^k exp(r) with a whole k and |r| <= ln(2)/2, where a polynomial will do: the best
+    exp(x) = 2^k exp(r) with a whole k and |r| <= ln(2)/2, where a polynomial will do: the best
     one of degree 5, 7e-8 off. A number above 2^23 has no digits after the point, so that adding
-    ROUNDER rounds, and leaves k in the last bits.
+    ROUNDER rounds, and leaves k in the last bits. Pairs of powers need not wait for each other.
     """
-    a = minimum(a, splat(_f32(80)))
-    rounded = fma(a, splat(_f32(-1.44269504)), splat(_f32(ROUNDER)))
+    x = maximum(x, splat(_f32(-80)))
+    rounded = fma(x, splat(_f32(1.44269504)), splat(_f32(ROUNDER)))
     k = rounded - splat(_f32(ROUNDER))
-    r = fma(k, splat(_f32(-0.693147181)), splat(_f32(0)) - a)
-    p = splat(_f32(0.00833747543))
-    p = fma(p, r, splat(_f32(0.04191117616)))
-    p = fma(p, r, splat(_f32(0.1666673087)))
-    p = fma(p, r, splat(_f32(0.4999901021)))
-    p = fma(p, r, splat(_f32(1.000000136)))
-    return _times_power(fma(p, r, splat(_f32(1))), rounded)
+    r = fma(k, splat(_f32(-0.693147181)), x)
+    square = r * r
+    high = fma(r, splat(_f32(0.00833747543)), splat(_f32(0.04191117616)))
+    middle = fma(r, splat(_f32(0.1666673087)), splat(_f32(0.4999901021)))
+    low = fma(r, splat(_f32(1.000000136)), splat(_f32(1)))
+    return _times_power(fma(fma(high, square, middle), square, low), rounded)
 
 
 @numba.njit(inline="always")

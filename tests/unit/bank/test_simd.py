@@ -32,6 +32,7 @@ def arithmetic(x, y, z, out):
     simd.store(out, 8, simd.minimum(a, b))
     simd.store(out, 9, simd.with_sign(a, b))
     simd.store(out, 10, simd.square_root(simd.absolute(a)))
+    simd.store(out, 11, -a)
     return simd.any_true(c)
 
 
@@ -46,10 +47,11 @@ def wide_arithmetic(x, y, out):
 
 @numba.njit
 def functions(x, out):
-    e = simd.exp_of_negative(simd.load(x, 0))
+    e = simd.exp_of(-simd.load(x, 0))
     simd.store(out, 0, e)
     simd.store(out, 1, simd.log1p_of_quotient(e / (e + simd.splat(np.float32(2)))))
     simd.store(out, 2, simd.rough_exp_of_negative(simd.load(x, 0)))
+    simd.store(out, 3, simd.exp_of(simd.load(x, 0)))
 
 
 @numba.njit
@@ -61,11 +63,11 @@ def bits_and_totals(bits, totals):
 def test_arithmetic_is_that_of_numpy():
     rng = np.random.default_rng(0)
     x, y, z = (lanes(rng.standard_normal(simd.LANES)) for _ in range(3))
-    out = simd.line_aligned(1, 11)[0]
+    out = simd.line_aligned(1, 12)[0]
     assert arithmetic(x, y, z, out)
     a, b, c = x[0], y[0], z[0]
     expected = [a + b, a - b, a * b, a / b, a * b + c, np.where(c > 0, a, b), np.clip(a, -1, 1)]
-    expected += [np.maximum(a, b), np.minimum(a, b), np.copysign(a, b), np.sqrt(np.abs(a))]
+    expected += [np.maximum(a, b), np.minimum(a, b), np.copysign(a, b), np.sqrt(np.abs(a)), -a]
     np.testing.assert_allclose(out, expected, rtol=1e-6, atol=1e-6)
 
 
@@ -85,24 +87,25 @@ def test_arithmetic_of_wide_lanes_is_that_of_float64():
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan])
 def test_only_lanes_above_zero_are_true(value):
     one = lanes(1.0)
-    assert not arithmetic(one, one, lanes(value), simd.line_aligned(1, 11)[0])
+    assert not arithmetic(one, one, lanes(value), simd.line_aligned(1, 12)[0])
 
 
 def test_exponential_and_logarithm_are_exact_to_float32():
     x = np.concatenate([np.linspace(0, 1, 32), np.linspace(1, 80, 64)]).astype(np.float32)
     for part in x.reshape(-1, simd.LANES):
-        out = simd.line_aligned(1, 3)[0]
+        out = simd.line_aligned(1, 4)[0]
         functions(lanes(part), out)
         e = np.exp(-part.astype(np.float64))
         np.testing.assert_allclose(out[:2], [e, np.log1p(e)], rtol=4e-7)
         np.testing.assert_allclose(out[2], e, rtol=7e-5)
+        np.testing.assert_allclose(out[3], 1 / e, rtol=4e-7)
 
 
 def test_exponential_of_something_huge_is_tiny_and_finite():
-    out = simd.line_aligned(1, 3)[0]
+    out = simd.line_aligned(1, 4)[0]
     functions(lanes(1e30), out)
-    assert (out < 1e-30).all()
-    assert np.isfinite(out).all()
+    assert (out[:3] < 1e-30).all()
+    assert np.isfinite(out[:3]).all()
 
 
 def test_bits_become_lanes_and_totals_are_added_up():
