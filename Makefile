@@ -34,7 +34,7 @@ test: $(VENV)/.test ## the tests (minutes)
 	$(BIN)/python -m pytest -n auto -m 'not slow'
 
 test-slow: $(VENV)/.test ## the slower truths, on real data
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow -o faulthandler_timeout=3600
 
 check: $(VENV)/.check ## format, lint, types, import layers, documentation, tests
 	$(BIN)/ruff format --check .
