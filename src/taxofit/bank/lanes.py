@@ -48,8 +48,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LaneSolver"]
 
-# At its end a block has empty lanes, and memory grows with it. On NAICS blocks of 64 make 3 % more
-# passes than those of 256, and on two cores the bank takes 0 to 6 % less: they are shared evenly.
+# At its end a block has empty lanes, and memory grows with it. On NAICS blocks of 128 make 2 % more
+# passes than those of 256; on two cores a bank in blocks of 64 takes no longer: they are shared
+# evenly.
 BLOCK_SIZE, LEAST_BLOCK_SIZE = 256, 64
 # Passes per node over 265 nodes of NAICS, from the base and from the solution at C / 10: 16.3 and
 # 16.1 at C = 100, 22.7 and 17.2 at 1000; of a directory with rows of 98 entries 11.6 and 13.5 at

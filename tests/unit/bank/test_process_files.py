@@ -42,7 +42,7 @@ def test_names_are_all_that_goes_through_pipes(parcel, solved, tmp_path, monkeyp
         opened = sent.opened()
         np.testing.assert_array_equal(opened.payload, parcel.payload)
         assert (opened.key, opened.n_blas_threads) == ("key", 2)
-        number, left = pickle.loads(answer)  # noqa: S301
+        number, left = pickle.loads(answer)  # noqa: S301  (just made)
         collected = left.collect()
     assert number == 3
     assert [block.C for block in collected] == [0.1, 1.0, 10.0, 100.0, 1000.0]
