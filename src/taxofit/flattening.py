@@ -16,6 +16,7 @@ import numpy as np
 from taxofit.errors import TaxonomyError
 from taxofit.metrics import macro_f1_nodes
 from taxofit.predict.walk import walk_scores
+from taxofit.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,8 +103,8 @@ class Judge:
 
     def predict(self, removed: BoolArray) -> NDArray[np.int32]:
         """Return the leaf reached by every validation row, as a node of the original taxonomy."""
-        flattened, kept = self._taxonomy.without(removed)
-        return kept[walk_scores(self._evidence.scores, flattened, kept)]
+        parent, kept = self._taxonomy.removal(removed)  # labels are not needed for a walk
+        return kept[walk_scores(self._evidence.scores, Tree.of_parents(parent), kept)]
 
 
 @dataclass(frozen=True, eq=False)

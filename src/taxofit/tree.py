@@ -46,6 +46,19 @@ class Tree:
     leaf_start: IntArray
     leaf_stop: IntArray
 
+    @classmethod
+    def of_parents(cls, parent: NDArray[np.integer[Any]]) -> Tree:
+        """Return the tree in which nodes, in breadth-first order, have these parents.
+
+        Examples
+        --------
+        >>> Tree.of_parents(np.array([-1, 0, 0, 1])).first_child
+        array([1, 3, 4, 4, 4], dtype=int32)
+        """
+        tree = Tree()
+        tree._grow(parent)
+        return tree
+
     def _grow(self, parent: NDArray[np.integer[Any]]) -> None:
         """Fill in all arrays from the parents of nodes in breadth-first order."""
         self.parent = parent.astype(np.int32)

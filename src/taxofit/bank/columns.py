@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from taxofit.bank.trend import Trend
 from taxofit.datasets.mapped import chunk_bounds
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[Any]
 
@@ -65,31 +66,38 @@ def prune_along(
     >>> left.toarray().ravel().tolist(), slope.tolist()
     ([0.0, 0.0, 3.0], [2.0])
     """
-    columns = [np.ascontiguousarray(column) for column in weights.T]  # most lie together already
     steps, places, care = trend.steps, trend.places, trend.care
 
-    def measure(column: Array) -> tuple[np.float32, float, int]:
-        slope = np.float32(0)
+    def prune(column: Array) -> tuple[np.float32, NDArray[np.int32], Array]:
+        column, slope = np.ascontiguousarray(column), np.float32(0)  # most lie together already
         if places.size:
             ratios = np.empty(places.size, dtype=np.float32)
             slope = np.float32(column_loops.slope_along(column, steps, places, ratios))
         cutoff, n_whole, n_left = column_loops.count_kept(column, steps, care, slope, float(share))
-        return (slope, cutoff, n_left) if n_left < n_whole else (np.float32(0), cutoff, n_whole)
-
-    def take(k: int) -> None:
-        mine, (slope, cutoff, _) = slice(indptr[k], indptr[k + 1]), found[k]
-        found_at = indices[mine], values[mine]
-        column_loops.take_kept(columns[k], steps, care, slope, cutoff, *found_at)
+        if n_left >= n_whole:
+            slope, n_left = np.float32(0), n_whole
+        indices, values = np.empty(n_left + 1, dtype=np.int32), np.empty(n_left + 1, column.dtype)
+        column_loops.take_kept(column, steps, care, slope, cutoff, indices, values)
+        return slope, indices[:-1], values[:-1]
 
     with ThreadPoolExecutor(n_threads) as pool:
         each = map if n_threads == 1 else pool.map
-        found = list(each(measure, columns))
-        indptr = np.cumsum([0, *(n_kept for _, _, n_kept in found)])
-        indices = np.empty(indptr[-1], dtype=np.int32)
-        values = np.empty(indptr[-1], dtype=weights.dtype)
-        list(each(take, range(len(columns))))
+        found = list(each(prune, weights.T))
+    indptr = _stops([indices.size for _, indices, _ in found])
+    indices, values = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], weights.dtype)
+    for (_, places_kept, kept), (start, stop) in zip(found, pairwise(indptr), strict=True):
+        indices[start:stop], values[start:stop] = places_kept, kept
     left = sparse.csc_array((values, indices, indptr), shape=weights.shape)
     return left, np.array([slope for slope, _, _ in found], dtype=np.float32)
+
+
+def _stops(counts: ArrayLike) -> NDArray[np.integer[Any]]:
+    """Return where counted entries begin, and where the last end, in 32 bits if they will do.
+
+    SciPy would make indices as wide as that, by a copy.
+    """
+    stops = np.append(0, np.cumsum(counts, dtype=np.int64))
+    return stops.astype(np.int32) if stops[-1] <= np.iinfo(np.int32).max else stops
 
 
 def columns_to_arrays(columns: sparse.csc_array) -> dict[str, Array]:
@@ -162,10 +170,10 @@ class ColumnStore:
 
     def to_csc(self) -> sparse.csc_array:
         """Return all columns in their places; those never put are zero."""
-        indptr = np.zeros(self._shape[1] + 1, dtype=np.int64)
+        counts = np.zeros(self._shape[1], dtype=np.int64)
         for columns, block in self._blocks.values():
-            indptr[columns + 1] = np.diff(block.indptr)
-        indptr = np.cumsum(indptr)
+            counts[columns] = np.diff(block.indptr)
+        indptr = _stops(counts)
         indices = np.empty(indptr[-1], dtype=np.int32)
         data = np.empty(indptr[-1], dtype=np.float32)
         for columns, block in self._blocks.values():

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from taxofit.bank.column_loops import norms_of_rows
 from taxofit.bank.columns import prune_along
 from taxofit.bank.objective import stopping_threshold
 from taxofit.bank.rows import Targets
@@ -128,7 +129,7 @@ class BlockSolution:
         """Return ‖θ‖ of every column."""
         kernels, W = self.kernels, self.device_weights
         if kernels is None:
-            return self._own(np.linalg.norm(W.astype(np.float64), axis=0))
+            return self._own(norms_of_rows(W.T))
         return self._own(kernels.to_host(kernels.norms(W)))
 
     def weights_of(self, feature: int) -> NDArray[Any]:
@@ -144,10 +145,12 @@ class BlockSolution:
         As :func:`~taxofit.bank.columns.prune_along`, where the weights are: few have to leave a
         device.
         """
-        W = self._own_weights()[: trend.steps.size]
+        W = self.device_weights[: trend.steps.size]
         if self.kernels is None:
-            return prune_along(W, share, trend, n_threads)
-        return self.kernels.prune_along(W, share, trend)
+            left, slopes = prune_along(W, share, trend, n_threads)
+        else:
+            left, slopes = self.kernels.prune_along(W, share, trend)
+        return (left if self.columns is None else left[:, self.columns]), self._own(slopes)
 
     def take(self, columns: Columns) -> BlockSolution:
         """Return the solution with these columns, in this order; weights are not copied yet."""

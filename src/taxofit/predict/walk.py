@@ -11,13 +11,13 @@ from taxofit.predict import loops
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from taxofit.taxonomy import Taxonomy
+    from taxofit.tree import Tree
 
 __all__ = ["walk_scores"]
 
 
 def walk_scores(
-    scores: NDArray[np.float32], taxonomy: Taxonomy, column: NDArray[np.int32] | None = None
+    scores: NDArray[np.float32], taxonomy: Tree, column: NDArray[np.int32] | None = None
 ) -> NDArray[np.int32]:
     """Return the leaf that each row reaches, as a node of the taxonomy.
 
@@ -27,7 +27,8 @@ def walk_scores(
     Parameters
     ----------
     scores : ndarray, shape (n_rows, n_columns)
-    taxonomy : Taxonomy
+    taxonomy : Tree
+        A taxonomy, or its shape alone.
     column : ndarray of int32, shape (n_nodes,), optional
         Where each node's score stands in ``scores``; a flattened taxonomy walks the scores of the
         original one with the ``kept`` of :meth:`Taxonomy.without`. The node itself by default.
