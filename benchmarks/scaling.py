@@ -6,8 +6,9 @@
 Four sizes each, doubling; every size is solved several times, sizes taking turns, and the best
 counts. Growth of at most 2 for each doubling is linear. Rows are doubled in two ways: as a sample
 of all, in which every node gets twice the rows, and leaf by leaf, where nodes keep theirs and
-others come to stand against them. The last lines compare the bytes that the products with X must
-move with what a plain copy moves per second on the same cores.
+others come to stand against them. Whole fits, with C, flattening and pruning chosen, are timed over
+the samples as well, each with the features that occur in it. The last lines compare the bytes that
+the products with X must move with what a plain copy moves per second on the same cores.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from pathlib import Path
 import numpy as np
 import problems
 
+from taxofit import TaxonomyClassifier
 from taxofit.bank.harvest import Harvest, pick_nothing
 from taxofit.bank.private_features import SplitFeatures
 from taxofit.bank.simd import LANES
 
 N_SIZES = 4
-WAYS = ("nodes", "rows", "rows with their leaves")
+WAYS = ("nodes", "rows", "rows with their leaves", "rows of whole fits")
 
 
 def seconds_of(problem, nodes, C):
@@ -78,6 +80,20 @@ def by_leaves(problem, C, rounds, most, rng):
     n_rows = next(iter(parts))
     leaves = np.setdiff1d(problem.row_leaf[order[:n_rows]], problem.row_leaf[order[n_rows:]])
     return best_of_parts(parts, some_of(leaves.astype(np.int32), most, rng), C, rounds)
+
+
+def by_whole_fits(problem, rounds, rng):
+    """Fit the classifier as it is by default over the samples of :func:`by_rows`."""
+    parts = nested_parts(problem, rng.permutation(problem.X.shape[0]))
+    best = dict.fromkeys(parts, np.inf)
+    for _ in range(rounds):
+        for size, part in parts.items():
+            occurs = np.bincount(part.X.indices, minlength=part.X.shape[1]) > 0
+            X, y = part.X[:, occurs], [part.taxonomy.labels[leaf] for leaf in part.row_leaf]
+            start = time.perf_counter()
+            TaxonomyClassifier(part.taxonomy, device="cpu").fit(X, y)
+            best[size] = min(best[size], time.perf_counter() - start)
+    return best
 
 
 def nested_parts(problem, order):
@@ -166,6 +182,7 @@ def main():
         "nodes": by_nodes(problem, *how),
         "rows": by_rows(problem, *how),
         "rows with their leaves": by_leaves(problem, *how),
+        "rows of whole fits": by_whole_fits(problem, arguments.rounds, rng),
         "copy_bytes_per_second": copy_bandwidth(problem.bank().n_threads),
         "product_bytes_per_second": product_traffic(problem, nodes, arguments.C),
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,7 +56,7 @@ def prune_along(
     """Return what weights are beside a slope times the trend, pruned, and the slope of each column.
 
     As :func:`prune_columns`, with the same bound or, of features with large values, a narrower one.
-    A slope is 0 where it would leave more.
+    A slope is 0 where it would leave more. Weights of features beyond the trend's are left out.
 
     Examples
     --------
@@ -67,28 +66,25 @@ def prune_along(
     ([0.0, 0.0, 3.0], [2.0])
     """
     steps, places, care = trend.steps, trend.places, trend.care
+    rows = np.ascontiguousarray(weights.T)  # most lie together already
 
-    def prune(column: Array) -> tuple[np.float32, NDArray[np.int32], Array]:
-        column, slope = np.ascontiguousarray(column), np.float32(0)  # most lie together already
-        if places.size:
-            ratios = np.empty(places.size, dtype=np.float32)
-            slope = np.float32(column_loops.slope_along(column, steps, places, ratios))
-        cutoff, n_whole, n_left = column_loops.count_kept(column, steps, care, slope, float(share))
-        if n_left >= n_whole:
-            slope, n_left = np.float32(0), n_whole
-        indices, values = np.empty(n_left + 1, dtype=np.int32), np.empty(n_left + 1, column.dtype)
-        column_loops.take_kept(column, steps, care, slope, cutoff, indices, values)
-        return slope, indices[:-1], values[:-1]
+    def prune(mine: Array) -> tuple[Array, Array, Array, Array]:
+        slopes, cutoffs, counts = column_loops.measure_rows(mine, steps, places, care, float(share))
+        indices = np.empty(counts.sum() + 1, dtype=np.int32)
+        values = np.empty(indices.size, dtype=weights.dtype)
+        column_loops.take_rows(mine, steps, care, slopes, cutoffs, indices, values)
+        return slopes, counts, indices[:-1], values[:-1]
 
-    with ThreadPoolExecutor(n_threads) as pool:
-        each = map if n_threads == 1 else pool.map
-        found = list(each(prune, weights.T))
-    indptr = _stops([indices.size for _, indices, _ in found])
-    indices, values = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], weights.dtype)
-    for (_, places_kept, kept), (start, stop) in zip(found, pairwise(indptr), strict=True):
-        indices[start:stop], values[start:stop] = places_kept, kept
-    left = sparse.csc_array((values, indices, indptr), shape=weights.shape)
-    return left, np.array([slope for slope, _, _ in found], dtype=np.float32)
+    if n_threads == 1:
+        slopes, counts, indices, values = prune(rows)
+    else:
+        with ThreadPoolExecutor(n_threads) as pool:
+            parts = list(pool.map(prune, np.array_split(rows, n_threads)))
+        slopes, counts, indices, values = (
+            np.concatenate(some) for some in zip(*parts, strict=True)
+        )
+    shape = steps.size, rows.shape[0]
+    return sparse.csc_array((values, indices, _stops(counts)), shape=shape), slopes
 
 
 def _stops(counts: ArrayLike) -> NDArray[np.integer[Any]]:

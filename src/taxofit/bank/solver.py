@@ -145,11 +145,11 @@ class BlockSolution:
         As :func:`~taxofit.bank.columns.prune_along`, where the weights are: few have to leave a
         device.
         """
-        W = self.device_weights[: trend.steps.size]
+        W = self.device_weights
         if self.kernels is None:
             left, slopes = prune_along(W, share, trend, n_threads)
         else:
-            left, slopes = self.kernels.prune_along(W, share, trend)
+            left, slopes = self.kernels.prune_along(W[: trend.steps.size], share, trend)
         return (left if self.columns is None else left[:, self.columns]), self._own(slopes)
 
     def take(self, columns: Columns) -> BlockSolution:

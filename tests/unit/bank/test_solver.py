@@ -6,6 +6,7 @@ from taxofit.bank.block_solver import solver_for
 from taxofit.bank.objective import gradient, objective, stopping_threshold
 from taxofit.bank.rows import Rows, Targets
 from taxofit.bank.solver import SolverSettings
+from taxofit.bank.trend import Trend
 from taxofit.errors import DeviceError
 
 TOL = 1e-4
@@ -99,6 +100,23 @@ def test_solution_judges_other_rows():
     np.testing.assert_allclose(scores, rows.X @ solution.weights, rtol=1e-5, atol=1e-6)
     expected = losses + 0.5 * solution.weight_norms() ** 2
     np.testing.assert_allclose(expected, solution.objective, rtol=1e-5)
+
+
+@pytest.mark.parametrize("columns", [None, [2, 0, 2]])
+def test_solution_prunes_the_columns_that_were_taken_and_no_constant(columns):
+    rows, targets = small_problem(is_sparse=True)
+    solution = solver_for(rows, SolverSettings()).solve(targets, 1.0)
+    if columns is not None:
+        solution = solution.take(np.array(columns))
+    left, slopes = solution.pruned(0.3, Trend.of_nothing(rows.n_features - 1))
+    weights = solution.weights[:-1]
+    cutoff = 0.3 * np.sqrt(np.mean(weights.astype(np.float64) ** 2, axis=0))
+    np.testing.assert_array_equal(
+        left.toarray(), np.where(np.abs(weights) > cutoff, weights, np.float32(0))
+    )
+    assert slopes.tolist() == [0.0] * weights.shape[1]
+    norms = np.linalg.norm(solution.weights.astype(np.float64), axis=0)
+    np.testing.assert_allclose(solution.weight_norms(), norms, rtol=1e-12)
 
 
 def test_unknown_device_is_refused():
