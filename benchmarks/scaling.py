@@ -7,7 +7,7 @@ Four sizes each, doubling; every size is solved several times, sizes taking turn
 counts. Growth of at most 2 for each doubling is linear. Rows are doubled in two ways: as a sample
 of all, in which every node gets twice the rows, and leaf by leaf, where nodes keep theirs and
 others come to stand against them. Whole fits, with C, flattening and pruning chosen, are timed over
-the samples as well, each with the features that occur in it. The last lines compare the bytes that
+such samples as well, each with the features that occur in it. The last lines compare the bytes that
 the products with X must move with what a plain copy moves per second on the same cores.
 """
 
@@ -83,7 +83,7 @@ def by_leaves(problem, C, rounds, most, rng):
 
 
 def by_whole_fits(problem, rounds, rng):
-    """Fit the classifier as it is by default over the samples of :func:`by_rows`."""
+    """Fit the classifier as it is by default over samples like those of :func:`by_rows`."""
     parts = nested_parts(problem, rng.permutation(problem.X.shape[0]))
     best = dict.fromkeys(parts, np.inf)
     for _ in range(rounds):

@@ -24,20 +24,13 @@ def norms_of_rows(rows):
 @part
 def _square(values):
     """Return Σ v², in eight sums that need not wait for each other."""
-    a = b = c = d = e = f = g = h = 0.0
-    whole = values.size - values.size % 8
-    for j in range(0, whole, 8):
-        a += np.float64(values[j]) ** 2
-        b += np.float64(values[j + 1]) ** 2
-        c += np.float64(values[j + 2]) ** 2
-        d += np.float64(values[j + 3]) ** 2
-        e += np.float64(values[j + 4]) ** 2
-        f += np.float64(values[j + 5]) ** 2
-        g += np.float64(values[j + 6]) ** 2
-        h += np.float64(values[j + 7]) ** 2
+    sums, whole = np.zeros(8), values.size - values.size % 8
+    for first in range(0, whole, 8):
+        for q in range(8):
+            sums[q] += np.float64(values[first + q]) * values[first + q]
     for j in range(whole, values.size):
-        a += np.float64(values[j]) ** 2
-    return ((a + b) + (c + d)) + ((e + f) + (g + h))
+        sums[0] += np.float64(values[j]) * values[j]
+    return sums.sum()
 
 
 @compiled
@@ -86,7 +79,8 @@ def take_rows(rows, trend, care, slopes, cutoffs, indices, values):
     """Write what rows keep, one after the other, and where it stands.
 
     There is room for one more than that: every weight is written, and most are written over. To ask
-    first whether it stays would take longer, since there is no telling beforehand.
+    first whether it stays takes three times as long where 5,000 of 39,000 do, in no order that can
+    be foreseen, and as long where 800 do.
     """
     place = 0
     for k in range(rows.shape[0]):
