@@ -18,11 +18,14 @@ __all__ = [
     "BaseRows",
     "FeatureLanes",
     "LightRows",
+    "Problems",
     "RowEntries",
     "RowLanes",
     "RowsOfClasses",
     "SharedColumns",
     "SharedRows",
+    "Solutions",
+    "Starts",
 ]
 
 # Rows of the small arrays that say what every lane does, and of those that say what came out.
@@ -45,6 +48,7 @@ LANE = np.dtype(
         ("mode", np.int64),
         ("problem", np.int64),
         ("is_last", np.int64),  # whatever the evaluation says, there is nothing left to gain
+        ("is_near", np.int64),  # it began near its solution, and not at the base
         ("converged", np.int64),
         ("n_newton", np.int64),
         ("n_conjugate", np.int64),
@@ -110,6 +114,64 @@ class RowsOfClasses(NamedTuple):
 
     indptr: np.ndarray  # int64 (n_classes + 1,)
     rows: np.ndarray  # int64 (n,)
+
+    @classmethod
+    def of(cls, row_class: np.ndarray, n_classes: int) -> RowsOfClasses:
+        """Return them, given the class of every row."""
+        sizes = np.bincount(row_class, minlength=n_classes)
+        return cls(np.append(0, np.cumsum(sizes)), np.argsort(row_class, kind="stable"))
+
+
+class Problems(NamedTuple):
+    """Binary problems over the same rows."""
+
+    classes: RowsOfClasses
+    tables: np.ndarray  # int8 (width, n_classes): above 0 where a class is positive in a problem
+    n_positive: np.ndarray  # int64 (width,)
+    gradient: np.ndarray  # float64 (width,): norm to reach
+    decrease: float  # what Newton may still expect to gain there, relative to the objective
+    max_iter: int
+
+
+class Starts(NamedTuple):
+    """Weights that problems begin from instead of the base."""
+
+    weights: np.ndarray  # float32 (n_starts, n_columns)
+    columns: np.ndarray  # int64 (n_columns,): those of m that these are; others are as at the base
+    place: np.ndarray  # int64 (width,): the row of every problem; -1 for those that begin there
+
+    @classmethod
+    def of_all(cls, weights: np.ndarray) -> Starts:
+        """Return all weights of all problems, float32 (width, m), as starts."""
+        width, n_columns = weights.shape
+        return cls(weights, np.arange(n_columns), np.arange(width))
+
+    @classmethod
+    def at_base(cls, width: int) -> Starts:
+        """Return that all problems begin at the base."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls(np.zeros((0, 0), dtype=np.float32), none, np.full(width, -1))
+
+
+class Solutions(NamedTuple):
+    """What has been found."""
+
+    weights: np.ndarray  # float32 (width, n_features)
+    objective: np.ndarray  # float64 (width,)
+    converged: np.ndarray  # bool (width,)
+    n_iterations: np.ndarray  # int64 (width,): Newton steps
+    n_passes: np.ndarray  # int64 (width,): over the rows
+
+    @classmethod
+    def empty(cls, width: int, n_features: int) -> Solutions:
+        """Return room for them."""
+        return cls(
+            np.empty((width, n_features), dtype=np.float32),
+            np.zeros(width),
+            np.zeros(width, dtype=bool),
+            np.zeros(width, dtype=np.int64),
+            np.zeros(width, dtype=np.int64),
+        )
 
 
 class BaseRows(NamedTuple):

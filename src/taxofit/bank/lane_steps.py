@@ -15,7 +15,7 @@ from taxofit.bank import lane_loops as loops
 from taxofit.bank import lane_state as state
 from taxofit.bank.lane_state import AT_BASE, FINISHED, TO_CURVE, TO_EVALUATE
 from taxofit.bank.simd import LANES, any_true, load
-from taxofit.compiling import compiled, part
+from taxofit.compiling import part
 
 __all__ = ["run_lanes"]
 
@@ -24,6 +24,7 @@ __all__ = ["run_lanes"]
 EVALUATION_SHARE = 0.75
 LOOSEST_FORCING = 0.2
 TIGHTEST_FORCING = 2e-3
+NEAR_FORCING = 0.1  # of steps from a start, whose models come true more often
 LAST_FORCING = 0.2  # where the gradient is small enough already, and the gain is not
 MAX_CONJUGATE_STEPS = 30
 MAX_TRIALS = 12
@@ -44,7 +45,7 @@ RELATIVE_DECREASE = 1e-13
 ROUNDED_DECREASE = 1e-8
 
 
-@compiled
+@part
 def run_lanes(
     lanes,
     rows,
@@ -163,7 +164,7 @@ def _schedule(lanes, masks):
     for k in range(LANES):
         lane = lanes[k]
         masks[state.CURVING, k] = lane.mode == TO_CURVE
-        masks[state.CAUTIOUS, k] = lane.n_newton + 1 < N_CAUTIOUS
+        masks[state.CAUTIOUS, k] = lane.is_near == 0 and lane.n_newton + 1 < N_CAUTIOUS
         masks[state.EVALUATING, k] = evaluates and lane.mode == TO_EVALUATE
         masks[state.EVALUATED, k] = masks[state.EVALUATING, k] > 0 or lane.mode == AT_BASE
         lane.n_passes += masks[state.CURVING, k] + masks[state.EVALUATING, k] > 0
@@ -242,7 +243,7 @@ def _try_step(lane, totals, k):
     lane.length = min(1.0, lane.radius / lane.norm) if lane.norm > 0 else 1.0
     if lane.gain > lane.objective:
         lane.length = min(lane.length, lane.objective / lane.gain)
-    if lane.n_newton == 0:
+    if lane.n_newton == 0 and lane.is_near == 0:
         on_mean, spread = totals[state.STEP_ON_MEAN, k], totals[state.STEP_SPREAD, k]
         lane.length = min(lane.length, _length_for_light_rows(lane, on_mean, spread))
     lane.n_trials = 0
@@ -318,7 +319,7 @@ def _accept(lane, objective, gradient, decrement, max_iter):
         mismatch = abs(gradient - lane.residual) / lane.gradient
         lane.forcing = min(max(2 * mismatch, TIGHTEST_FORCING), LOOSEST_FORCING)
     else:
-        lane.forcing = LOOSEST_FORCING
+        lane.forcing = NEAR_FORCING if lane.is_near == 1 else LOOSEST_FORCING
     # Where a step changes nothing that can be seen, the gradient rule is all there is to go by.
     is_still = abs(objective - lane.objective) <= OBJECTIVE_ROUNDING * objective
     is_good = decrement <= lane.decrease * objective or (is_still and lane.n_newton >= 0)

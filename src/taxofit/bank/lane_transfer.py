@@ -20,7 +20,7 @@ __all__ = [
     "begin_problems",
     "gradient_norms_at_zero",
     "load_labels",
-    "load_starts",
+    "load_start",
     "take_weights",
 ]
 
@@ -28,21 +28,22 @@ ROOT_ACCURACY = 1e-9
 MAX_ROOT_STEPS = 100
 
 
-@compiled
-def load_labels(positive, classes, tables, which, problem):
-    """Set the labels of the lanes ``which`` to those of their problems.
+@part
+def load_labels(positive, classes, tables, lanes, masks):
+    """Set the labels of fresh lanes to those of their problems.
 
-    classes : RowsOfClasses; tables : int8 (n_problems, n_classes); problem : int64 (16,).
+    classes : RowsOfClasses; tables : int8 (n_problems, n_classes).
     """
     others = np.uint16(0xFFFF)
-    for k in which:
-        others &= ~np.uint16(1 << k)
+    for k in range(LANES):
+        if masks[FRESH, k] > 0:
+            others &= ~np.uint16(1 << k)
     for i in range(positive.size):
         positive[i] &= others
-    for k in which:
-        bit = np.uint16(1 << k)
-        for i in _positive_rows(classes, tables[problem[k]]):
-            positive[i] |= bit
+    for k in range(LANES):
+        if masks[FRESH, k] > 0:
+            for i in _positive_rows(classes, tables[lanes[k].problem]):
+                positive[i] |= np.uint16(1 << k)
 
 
 @part
@@ -61,7 +62,7 @@ def _positive_rows(classes, table):
     return found
 
 
-@compiled
+@part
 def begin_problems(V, R, gradient, masks):
     """Put fresh lanes at the base: a point of 0 to accept, and a residual of minus its gradient."""
     fresh, zero = load(masks, FRESH), splat(np.float32(0))
@@ -70,7 +71,7 @@ def begin_problems(V, R, gradient, masks):
         store(R, j, pick(fresh, -splat(gradient[j]), load(R, j)))
 
 
-@compiled
+@part
 def begin_at_base(D, rows, base, loss, classes, tables, residual, lanes, masks):
     """Evaluate fresh lanes at the base, where only positive rows are not known yet.
 
@@ -129,21 +130,21 @@ def _row_at(u, t, c, s2):
     return loss, error, bend / (1 + bend * s2)
 
 
-@compiled
-def load_starts(direction, weights, starts, which, problem):
-    """Set the direction of the lanes ``which`` so that they begin at starts, float32 (width, m).
+@part
+def load_start(direction, weights, start, columns, k):
+    """Set the direction of lane k so that it begins at a start, the weights of some columns.
 
     weights : of the base.
     """
-    for j in range(starts.shape[1]):
-        for k in which:
-            direction[j, k] = starts[problem[k], j] - weights[j]
+    for q in range(columns.size):
+        j = columns[q]
+        direction[j, k] = start[q] - weights[j]
 
 
-@compiled
+@part
 def take_weights(
-    lanes,
-    which,
+    n_passes,
+    k,
     point,
     pull,
     positive,
@@ -153,9 +154,9 @@ def take_weights(
     base,
     origins,
     work,
-    weights,
+    found,
 ):
-    """Write the weights of the lanes ``which``, just evaluated, float32 (width, n_features).
+    """Write the weights of lane k, which was just evaluated or never, float32 (n_features,).
 
     Those of shared features are w₀ + δ, private ones -c (σ(z) - t) p. A lane's numbers are first
     brought together in ``work``, float32 (m + n,), so that weights are written one after the other.
@@ -165,18 +166,15 @@ def take_weights(
     base : BaseRows; origins : Origins.
     """
     m, n = point.shape[0], pull.shape[0]
-    for k in which:
-        lane = lanes[k]
-        found = weights[lane.problem]
-        for j in range(m):
-            work[j] = base_weights[j] + point[j, k]
-        if lane.n_passes > 0:
-            for i in range(n):
-                work[m + i] = base.slope[i] + pull[i, k]
-        else:
-            _errors_at_base(positive, cost, private_square, base, k, work[m:])
-        for j in range(found.size):
-            found[j] = origins.factor[j] * work[origins.place[j]]
+    for j in range(m):
+        work[j] = base_weights[j] + point[j, k]
+    if n_passes > 0:
+        for i in range(n):
+            work[m + i] = base.slope[i] + pull[i, k]
+    else:
+        _errors_at_base(positive, cost, private_square, base, k, work[m:])
+    for j in range(found.size):
+        found[j] = origins.factor[j] * work[origins.place[j]]
 
 
 @numba.njit(inline="always")

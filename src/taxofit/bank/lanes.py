@@ -12,23 +12,25 @@ times the rule's in a sample of NAICS, with objectives within 1e-12 of the peer'
 
 from __future__ import annotations
 
-from dataclasses import replace
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import sparse
 from scipy.special import lambertw
 
-from taxofit.bank.lane_block import LaneBlock, Problems
+from taxofit.bank.lane_block import LaneBlock
 from taxofit.bank.lane_margins import FAR_BELOW, LEAST_PULL
+from taxofit.bank.lane_sample import SampledStarts
 from taxofit.bank.lane_state import (
     Base,
     BaseRows,
     LightRows,
+    Problems,
     RowEntries,
     RowsOfClasses,
     SharedRows,
+    Starts,
 )
 from taxofit.bank.lane_tiles import stops_of_frequent
 from taxofit.bank.lane_transfer import gradient_norms_at_zero
@@ -88,6 +90,7 @@ class LaneSolver:
     def __init__(self, rows: Rows, settings: SolverSettings) -> None:
         self.block_size, self.least_block_size = BLOCK_SIZE, LEAST_BLOCK_SIZE
         self.warm_from, self.is_threaded = WARM_FROM, True
+        self.order: Literal["tree", "size"] = "tree"  # samples have few rows then
         self._order = _by_length(rows)
         self._rows, self._settings = rows.take(self._order), settings
         rows = self._rows
@@ -98,6 +101,7 @@ class LaneSolver:
         self._shared = (*_for_loops(shared), stops)
         indices = _places_for_loops(columns.indices, max(shared.shape))
         self._columns = columns._replace(indices=indices)
+        self._samples = SampledStarts(self._features, settings.tol)
         self._known: dict[float, tuple[SharedRows, Base]] = {}
         self._lock = Lock()
 
@@ -112,17 +116,19 @@ class LaneSolver:
         if start is not None and sparse.issparse(start):
             start = start.toarray()
         targets = Targets(targets.row_class[self._order], targets.table)
-        starts = None if start is None else self._features.restrict(start)
-        problems = self._problems(targets, C, starts)
+        problems = self._problems(targets, C)
         with self._lock:
             rows, base = self._at(C, stop)
-        return LaneBlock(self._features, rows, self._columns, base, problems).solve(stop)
+        if start is None:
+            starts = self._samples.of(rows, base, problems, targets.row_class, stop)
+        else:
+            starts = Starts.of_all(self._features.restrict(start))
+        origins = self._features.origins
+        return LaneBlock(origins, rows, self._columns, base, problems, starts).solve(stop)
 
-    def _problems(
-        self, targets: Targets, C: float, starts: NDArray[np.float32] | None = None
-    ) -> Problems:
+    def _problems(self, targets: Targets, C: float) -> Problems:
         settings, weight = self._settings, self._rows.weight
-        classes = _rows_of_classes(targets)
+        classes = RowsOfClasses.of(targets.row_class, targets.table.shape[0])
         tables, n_positive = np.ascontiguousarray(targets.table.T), targets.n_positive()
         norms = C * gradient_norms_at_zero(*self._csr, weight, classes, tables)
         rule = stopping_threshold(norms, n_positive, self._rows.n_rows, settings.tol)
@@ -133,7 +139,6 @@ class LaneSolver:
             gradient=TARGET_SHARE * rule,
             decrease=DECREASE_SHARE * settings.tol,
             max_iter=settings.max_iter,
-            starts=starts,
         )
 
     def _at(self, C: float, stop: StopFlag | None = None) -> tuple[SharedRows, Base]:
@@ -155,13 +160,13 @@ class LaneSolver:
         """
         features, n_rows = self._features, self._rows.n_rows
         nothing = Targets(np.zeros(n_rows, dtype=np.int32), np.full((1, 1), -1, dtype=np.int8))
-        problems = replace(self._problems(nothing, C), max_iter=REBASE_STEPS)
+        problems = self._problems(nothing, C)._replace(max_iter=REBASE_STEPS)
         # With the constant b alone the gradient is b + c σ(b), and σ(b) is about exp(b).
         point = np.zeros(features.columns.size, dtype=np.float32)
         point[-1] = -features.constant * lambertw(cost.sum()).real
         base = alone = _base(features, cost, point)
         for _ in range(0, self._settings.max_iter, REBASE_STEPS):
-            found = LaneBlock(features, rows, self._columns, base, problems).solve(stop)
+            found = LaneBlock(features.origins, rows, self._columns, base, problems).solve(stop)
             base = _base(features, cost, features.restrict(found.weights)[0])
             if found.converged[0]:
                 break
@@ -201,12 +206,6 @@ def _by_length(rows: Rows) -> NDArray[np.int64]:
         n_shared = np.append(0, np.cumsum(n_users[part.indices] > 1))
         length[start:stop] = np.diff(n_shared[part.indptr])
     return np.lexsort((length, np.arange(length.size) // ROWS_OF_A_GROUP))
-
-
-def _rows_of_classes(targets: Targets) -> RowsOfClasses:
-    sizes = np.bincount(targets.row_class, minlength=targets.table.shape[0])
-    order = np.argsort(targets.row_class, kind="stable")
-    return RowsOfClasses(np.append(0, np.cumsum(sizes)), order)
 
 
 def _shared_rows(

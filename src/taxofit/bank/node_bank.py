@@ -329,7 +329,10 @@ class NodeBank:
             ]
         )
         ranges[:, ranges[0] == ranges[1]] = 0
-        ranges[0] -= ranges[1]  # negative sizes first: problems alike in size share a block
+        if self._solver.order == "tree":
+            ranges[1] *= -1  # nodes come before those below them
+        else:
+            ranges[0] -= ranges[1]  # negative sizes first
         _, first, problem = np.unique(ranges, axis=1, return_index=True, return_inverse=True)
         solver = self._solver
         size = block_size_for(first.size, solver.least_block_size, solver.block_size)

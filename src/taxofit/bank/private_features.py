@@ -57,6 +57,12 @@ class Origins(NamedTuple):
         """Return weights of 0."""
         return cls(np.zeros(n_features, dtype=np.uint32), np.zeros(n_features, dtype=np.float32))
 
+    @classmethod
+    def of_places(cls, n_places: int) -> Origins:
+        """Return the first weights of the list as they are."""
+        places = np.arange(n_places, dtype=np.uint32)
+        return cls(places, np.ones(n_places, dtype=np.float32))
+
     def put(self, columns: Any, place: Any, factor: Any) -> None:
         """Have the weights of columns come from these places."""
         self.place[columns], self.factor[columns] = place, factor
@@ -131,6 +137,15 @@ class SplitFeatures:
             constant=float(rows.has_constant),
             n_features=n_features,
         )
+
+    def row_squares(self) -> NDArray[np.float64]:
+        """Return the squared norms of rows, without the constant."""
+        squares = self.private_square.astype(np.float64)
+        for start, stop, shared in row_chunks(self.shared):
+            rows = np.repeat(np.arange(stop - start), np.diff(shared.indptr))
+            square: Array = np.square(shared.data, dtype=np.float64)
+            squares[start:stop] += np.bincount(rows, weights=square, minlength=stop - start)
+        return squares
 
     def restrict(self, weights: Array) -> NDArray[np.float32]:
         """Return the shared and the constant weights of full ones, shape (width, n_shared + 1)."""

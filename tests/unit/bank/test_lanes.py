@@ -228,7 +228,7 @@ def block(request, monkeypatch):
     solver = lanes.LaneSolver(rows, SolverSettings())
     problems = solver._problems(random_targets(rng, 50, 1), 2.0)
     shared, base = solver._at(2.0)
-    block = LaneBlock(solver._features, shared, solver._columns, base, problems)
+    block = LaneBlock(solver._features.origins, shared, solver._columns, base, problems)
     for array in block.vectors:
         array[:] = rng.standard_normal(array.shape)
     block.row_lanes.curvature[:] = rng.random(block.row_lanes.curvature.shape)
@@ -409,11 +409,15 @@ def test_rows_of_very_different_length_are_solved(C):
 def test_lanes_get_the_labels_of_their_problems_and_others_keep_theirs():
     rng = np.random.default_rng(22)
     row_class, tables = rng.integers(5, size=40), rng.choice([-1, 1], size=(6, 5)).astype(np.int8)
-    classes = lanes._rows_of_classes(Targets(row_class, tables.T))
+    classes = state.RowsOfClasses.of(row_class, 5)
     before = rng.integers(2**16, size=40).astype(np.uint16)
     positive = before.copy()
     problem = rng.integers(6, size=simd.LANES)
-    transfer.load_labels(positive, classes, tables, np.array([0, 7, 15]), problem)
+    of_lanes = np.zeros(simd.LANES, dtype=state.LANE)
+    of_lanes["problem"] = problem
+    masks = np.zeros((state.N_MASKS, simd.LANES), dtype=np.float32)
+    masks[state.FRESH, [0, 7, 15]] = 1
+    called(transfer.load_labels, positive, classes, tables, of_lanes, masks)
     for lane in range(simd.LANES):
         bits = positive >> lane & 1
         expected = before >> lane & 1
@@ -430,8 +434,9 @@ def test_the_base_is_evaluated_by_positive_rows_alone(block):
     before = [array[:, others].copy() for array in (*block.vectors, block.row_lanes.curvature)]
     block.masks[state.FRESH, which] = 1
     direction, residual = block.vectors.direction, block.vectors.residual
-    transfer.begin_problems(direction, residual, block.base.gradient, block.masks)
-    transfer.begin_at_base(
+    called(transfer.begin_problems, direction, residual, block.base.gradient, block.masks)
+    called(
+        transfer.begin_at_base,
         block.row_lanes.curvature,
         block.rows,
         block.base.rows,
@@ -462,10 +467,12 @@ def test_the_base_is_evaluated_by_positive_rows_alone(block):
     np.testing.assert_allclose(block.totals[state.GRADIENT, which], square, rtol=1e-3)
 
     # A lane that finishes without a pass has its private weights from there.
-    block.weights = np.zeros((simd.LANES, block.features.n_features), dtype=np.float32)
-    transfer.take_weights(
-        block.lanes,
-        which[:1],
+    origins, m = block.origins, block.vectors.point.shape[0]
+    weights = np.zeros(origins.place.size, dtype=np.float32)
+    called(
+        transfer.take_weights,
+        block.lanes["n_passes"][which[0]],
+        which[0],
         block.vectors.point,
         block.row_lanes.pull,
         block.row_lanes.positive,
@@ -473,14 +480,13 @@ def test_the_base_is_evaluated_by_positive_rows_alone(block):
         block.rows.private_square,
         block.base.weights,
         block.base.rows,
-        block.features.origins,
+        origins,
         block.work,
-        block.weights,
+        weights,
     )
-    origins, m = block.features.origins, block.vectors.point.shape[0]
     is_private = origins.place >= m
     private = origins.factor[is_private] * error[origins.place[is_private] - m, which[0]]
-    np.testing.assert_allclose(block.weights[which[0], is_private], private, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(weights[is_private], private, rtol=1e-4, atol=1e-6)
     assert is_private.sum() > 10
 
 

@@ -182,21 +182,20 @@ def test_chains_keep_all_values_in_order(warm_from):
     assert all(warm_from <= C for chain in chains for C in chain[1:])
 
 
-def test_a_set_flag_ends_a_block_after_one_pass(made, monkeypatch):
+def test_a_set_flag_ends_a_block_before_its_first_pass(made, monkeypatch):
     bank = NodeBank(Rows.prepare(made.X), made.taxonomy, made.taxonomy.nodes_of(made.y))
     targets = node_targets(made.taxonomy, bank.row_leaf, np.arange(1, 9))
     stop = StopFlag()
     stop.set()
-    passes = []
-    take = LaneBlock._take_finished
+    blocks = []
+    solve = LaneBlock.solve
     monkeypatch.setattr(
-        LaneBlock,
-        "_take_finished",
-        lambda block: passes.append(int(block.lanes["n_passes"].max())) or take(block),
+        LaneBlock, "solve", lambda block, stop: blocks.append(block) or solve(block, stop)
     )
     with pytest.raises(Stopped):
         bank._solver.solve(targets, 1.0, None, stop)
-    assert passes == ([0] if sparse.issparse(made.X) else [])
+    assert len(blocks) == sparse.issparse(made.X)
+    assert all((block.lanes["n_passes"] == 0).all() for block in blocks)
 
 
 def test_a_flag_set_while_a_block_is_solved_ends_it(made):
