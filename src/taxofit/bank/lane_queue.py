@@ -5,13 +5,14 @@ A thread that solves does not need Python, so threads never wait for each other 
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 
 from taxofit.bank import lane_transfer as transfer
 from taxofit.bank.lane_state import AT_BASE, FINISHED, FRESH, IDLE, TO_EVALUATE
 from taxofit.bank.lane_steps import run_lanes
 from taxofit.bank.simd import LANES
-from taxofit.compiling import compiled, part
+from taxofit.compiling import compiled
 
 __all__ = ["run_block"]
 
@@ -104,7 +105,7 @@ def run_block(
         )
 
 
-@part
+@numba.njit(inline="always")
 def _assign(lane, problem, problems, place, mass):
     """Give a lane its next problem."""
     lane.problem = problem
@@ -117,7 +118,7 @@ def _assign(lane, problem, problems, place, mass):
     lane.mass = mass
 
 
-@part
+@numba.njit(inline="always")
 def _load(problems, starts, rows, row_lanes, vectors, base, lanes, masks):
     """Make fresh lanes ready for the first evaluation of their problems."""
     classes, tables = problems.classes, problems.tables
@@ -144,7 +145,7 @@ def _load(problems, starts, rows, row_lanes, vectors, base, lanes, masks):
         )
 
 
-@part
+@numba.njit(inline="always")
 def _take_finished(
     lanes,
     point,

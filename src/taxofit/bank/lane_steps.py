@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 
+import numba
+
 from taxofit.bank import lane_heavy_rows as heavy_rows
 from taxofit.bank import lane_loops as loops
 from taxofit.bank import lane_state as state
@@ -45,7 +47,7 @@ RELATIVE_DECREASE = 1e-13
 ROUNDED_DECREASE = 1e-8
 
 
-@part
+@numba.njit(inline="always")
 def run_lanes(
     lanes,
     rows,

@@ -1,0 +1,175 @@
+"""Starts from samples of rows, against the problems over all rows that they stand for."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from taxofit.bank import lane_sample
+from taxofit.bank.lanes import LaneSolver
+from taxofit.bank.objective import gradient
+from taxofit.bank.private_features import solve_margin
+from taxofit.bank.rows import Rows, Targets
+from taxofit.bank.solver import SolverSettings
+
+N_ROWS, N_CLASSES = 3000, 60
+
+
+def topics(seed=0, *, n_rows=N_ROWS):
+    """Return rows of 60 classes with words of their own, common ones and private ones."""
+    rng = np.random.default_rng(seed)
+    row_class = rng.integers(N_CLASSES, size=n_rows).astype(np.int32)
+    own = 5 * row_class[:, None] + rng.integers(5, size=(n_rows, 4))
+    common = 5 * N_CLASSES + rng.integers(400, size=(n_rows, 6))
+    private = 5 * N_CLASSES + 400 + np.arange(n_rows)[:, None]
+    columns = np.hstack([own, common, private])
+    rows = np.repeat(np.arange(n_rows), columns.shape[1])
+    X = sparse.coo_array((np.ones(rows.size), (rows, columns.ravel()))).tocsr()
+    X = sparse.diags_array(1 / sparse.linalg.norm(X, axis=1)) @ X
+    return Rows.prepare(sparse.csr_array(X)), row_class
+
+
+def one_vs_rest(row_class, n_problems):
+    table = np.where(np.arange(N_CLASSES)[:, None] == np.arange(n_problems), 1, -1)
+    return Targets(row_class, table.astype(np.int8))
+
+
+def without_samples(monkeypatch):
+    monkeypatch.setattr(lane_sample, "MOST_SAMPLED", 0.0)
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """All starts that are asked for while a test runs."""
+    starts, of = [], lane_sample.SampledStarts.of
+
+    def noted(self, *arguments):
+        starts.append(of(self, *arguments))
+        return starts[-1]
+
+    monkeypatch.setattr(lane_sample.SampledStarts, "of", noted)
+    return starts
+
+
+@pytest.mark.parametrize("C", [1.0, 10.0, 1000.0])
+def test_problems_end_where_they_do_from_the_base_in_fewer_passes(C, seen, monkeypatch):
+    rows, row_class = topics()
+    targets = one_vs_rest(row_class, 8)
+    found = LaneSolver(rows, SolverSettings()).solve(targets, C)
+    assert (seen[0].place == np.arange(8)).all()
+    without_samples(monkeypatch)
+    expected = LaneSolver(rows, SolverSettings()).solve(targets, C)
+    assert seen[1] is None
+    assert found.converged.all()
+    np.testing.assert_allclose(found.objective, expected.objective, rtol=1e-6)
+    assert found.n_products < 0.9 * expected.n_products
+
+
+def test_starts_are_near_the_solution(seen):
+    rows, row_class = topics()
+    targets = one_vs_rest(row_class, 8)
+    solver = LaneSolver(rows, SolverSettings())
+    solver.solve(targets, 1.0)
+    features, base = solver._features, solver._at(1.0)[1]
+    shared = np.repeat(base.weights[None].astype(np.float64), 8, axis=0)
+    at_base = gradient_norms(solver, targets, shared)
+    shared[:, seen[0].columns] = seen[0].weights[seen[0].place]
+    assert features.columns.size == shared.shape[1]
+    assert (gradient_norms(solver, targets, shared) < 0.1 * at_base).all()
+
+
+def gradient_norms(solver, targets, shared):
+    """Return ‖∇f‖ at shared weights, private ones as they are best, by the definition at C = 1."""
+    rows, features = solver._rows, solver._features
+    order = solver._order
+    norms = []
+    for b, w in enumerate(shared):
+        t = (targets.table[targets.row_class[order], b] > 0).astype(float)
+        u = features.shared @ w[:-1] + features.constant * w[-1]
+        z = np.empty_like(u)
+        for label in (0.0, 1.0):
+            mine = t == label
+            z[mine] = solve_margin(u[mine], features.private_square[mine], rows.weight[mine], label)
+        error = rows.weight * (1 / (1 + np.exp(-z)) - t)
+        place = np.append(w, error)[features.origins.place]
+        full = features.origins.factor * place
+        norms.append(np.linalg.norm(gradient(full, rows.X, 2 * t - 1, 1.0)))
+    return np.array(norms)
+
+
+def test_a_sample_of_all_rows_is_the_problem_itself(monkeypatch):
+    """Then no row stands for others, and what is found is the solution but for unused columns."""
+    rows, row_class = topics(n_rows=600)
+    targets = one_vs_rest(row_class, N_CLASSES)  # every row is positive somewhere
+    monkeypatch.setattr(lane_sample, "MOST_SAMPLED", 2.0)
+    monkeypatch.setattr(lane_sample, "TOLERANCE", 1.001e-4)
+    solver = LaneSolver(rows, SolverSettings())
+    shared, base = solver._at(10.0)
+    in_order = Targets(targets.row_class[solver._order], targets.table)
+    problems = solver._problems(in_order, 10.0)
+    starts = solver._samples.of(shared, base, problems, in_order.row_class)
+    without_samples(monkeypatch)
+    expected = solver._features.restrict(solver.solve(targets, 10.0).weights)
+    np.testing.assert_array_equal(starts.columns, np.arange(expected.shape[1]))
+    np.testing.assert_allclose(starts.weights, expected, atol=2e-3)
+
+
+def test_rows_that_stand_for_others_have_their_margins_and_their_derivatives():
+    rows, row_class = topics()
+    solver = LaneSolver(rows, SolverSettings())
+    shared, base = solver._at(10.0)
+    sample = solver._samples._draw(row_class[solver._order] == 3, 256)
+    others = row_class[solver._order][sample.rows] != 3
+    assert (sample.count[~others] == 1).all()
+    assert others.sum() == 256
+    np.testing.assert_allclose(sample.count.sum(), N_ROWS, rtol=1e-5)
+    problems = solver._problems(Targets(row_class, -np.ones((N_CLASSES, 1), dtype=np.int8)), 10.0)
+    block = sample.block(shared, base, problems)
+    of_sample = block.rows
+    linear = block.base.rows.linear
+    z = solve_margin(linear, of_sample.private_square, of_sample.cost, 0.0)
+    of_all = solve_margin(
+        base.rows.linear[sample.rows],
+        shared.private_square[sample.rows],
+        shared.cost[sample.rows],
+        0.0,
+    )
+    np.testing.assert_allclose(z, of_all, rtol=1e-5)
+    slope = of_sample.cost / (1 + np.exp(-z))
+    np.testing.assert_allclose(block.base.rows.slope, slope, rtol=1e-4)
+    loss = of_sample.cost * np.logaddexp(0, z) + 0.5 * of_sample.private_square * slope**2
+    np.testing.assert_allclose(block.base.loss, loss.sum(), rtol=1e-5)
+    np.testing.assert_allclose(block.base.loss, base.loss, rtol=0.1)
+    np.testing.assert_allclose(block.base.rows.curvature.sum(), base.mass, rtol=0.1)
+
+
+def test_problems_with_many_positive_rows_start_at_the_base(seen):
+    rows, row_class = topics()
+    table = np.where(np.arange(N_CLASSES)[:, None] < np.array([1, 30, 2]), 1, -1).astype(np.int8)
+    solution = LaneSolver(rows, SolverSettings()).solve(Targets(row_class, table), 1.0)
+    np.testing.assert_array_equal(seen[0].place, [0, -1, 1])
+    assert solution.converged.all()
+
+
+@pytest.mark.parametrize(
+    ("why", "C", "tol", "n_rows", "n_problems"),
+    [
+        ("few steps from the base", 0.01, 1e-4, N_ROWS, 8),
+        ("nothing to be gained", 1.0, 0.5, N_ROWS, 8),
+        ("too few rows", 1.0, 1e-4, 500, 8),
+        ("too many positive rows", 1.0, 1e-4, N_ROWS, 30),
+    ],
+)
+def test_no_sample_is_drawn_where_it_does_not_pay(seen, why, C, tol, n_rows, n_problems):
+    rows, row_class = topics(n_rows=n_rows)
+    targets = one_vs_rest(row_class, n_problems)
+    LaneSolver(rows, SolverSettings(tol=tol)).solve(targets, C)
+    assert seen == [None], why
+
+
+def test_the_same_block_starts_at_the_same_bits(seen):
+    rows, row_class = topics()
+    targets = one_vs_rest(row_class, 8)
+    first = LaneSolver(rows, SolverSettings()).solve(targets, 10.0)
+    again = LaneSolver(rows, SolverSettings()).solve(targets, 10.0)
+    np.testing.assert_array_equal(seen[0].weights, seen[1].weights)
+    np.testing.assert_array_equal(first.weights, again.weights)
