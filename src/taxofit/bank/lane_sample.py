@@ -2,7 +2,7 @@
 
 The negative rows of a rare node say much the same as each other. Some hundreds of them, and all
 rows that are positive in any problem of a block, put its weights nearly where all rows do: from
-there NAICS's nodes take two or three Newton steps instead of four to six. A sample does not have to
+there NAICS's nodes take two to four Newton steps instead of four to six. A sample does not have to
 grow with the rows, so the more there are the more it saves.
 
 A row that stands for a rows has a times their cost, and a-th of their private square: the margin
@@ -43,9 +43,8 @@ __all__ = ["SampledStarts"]
 # Rows without any positive label to draw: a share of all, and how many at least and at most.
 DRAWN_SHARE, LEAST_DRAWN, MOST_DRAWN = 1 / 32, 256, 4096
 MOST_POSITIVE = 1 / 8  # of the rows: problems with more start at the base
-# Of the rows, in a sample. Of NAICS and of a web directory a fifth pays, more than a quarter does
-# not.
-MOST_SAMPLED = 1 / 4
+# Of the rows, in a sample. Of NAICS and of a web directory a sixth pays, and a quarter does not.
+MOST_SAMPLED = 1 / 5
 # Mean of cost times squared norm: with less, problems take few steps from the base.
 LEAST_COST = 0.5
 # How exactly to solve, as a tolerance of the rule. Ten times as exactly makes no better starts.
