@@ -31,7 +31,7 @@ class BlockSolver(Protocol):
         From this C on, the solution at the C before is the better start; below, the solver's own.
     is_threaded : bool
         Whether several blocks may be solved at the same time, each by a thread.
-    order : {"tree", "size"}
+    block_order : {"tree", "size"}
         Which problems share a block: those of neighbours in the tree, or those alike in size.
     """
 
@@ -39,7 +39,7 @@ class BlockSolver(Protocol):
     least_block_size: int
     warm_from: float
     is_threaded: bool
-    order: Literal["tree", "size"]
+    block_order: Literal["tree", "size"]
 
     def solve(
         self,
@@ -67,7 +67,7 @@ class KernelSolver:
 
     warm_from = 0.0
     is_threaded = False  # BLAS and the GPU spread the work themselves
-    order: Literal["tree", "size"] = "size"  # a block goes on until the last of it is solved
+    block_order: Literal["tree", "size"] = "size"  # a block goes on until the last of it is solved
 
     def __init__(self, rows: Rows, settings: SolverSettings, device: Device) -> None:
         self._rows, self._settings = rows, settings

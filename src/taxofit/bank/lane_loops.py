@@ -6,7 +6,8 @@ lane is at the point w₀ + δ, where w₀ is the base that all problems share; 
 the base are known from float64, and what a lane adds is the *difference* to them. So
 rounding stays below what a rare node's tolerance can see, and does not build up step by step.
 
-No lane ever reads another one's numbers: a problem's result does not depend on its neighbours.
+No lane ever reads another one's numbers: from the same start, a problem's result does not depend on
+its neighbours.
 Float32 sums run over short stretches of rows and are then added up in float64.
 """
 

@@ -90,7 +90,7 @@ class LaneSolver:
     def __init__(self, rows: Rows, settings: SolverSettings) -> None:
         self.block_size, self.least_block_size = BLOCK_SIZE, LEAST_BLOCK_SIZE
         self.warm_from, self.is_threaded = WARM_FROM, True
-        self.order: Literal["tree", "size"] = "tree"  # samples have few rows then
+        self.block_order: Literal["tree", "size"] = "tree"  # samples have few rows then
         self._order = _by_length(rows)
         self._rows, self._settings = rows.take(self._order), settings
         rows = self._rows
@@ -112,7 +112,10 @@ class LaneSolver:
         start: Any | None = None,
         stop: StopFlag | None = None,
     ) -> BlockSolution:
-        """Return the minimisers for every problem, from ``start`` if given."""
+        """Return the minimisers for every problem, from ``start`` if given.
+
+        Products over a sample of the rows, from which others start, are not counted.
+        """
         if start is not None and sparse.issparse(start):
             start = start.toarray()
         targets = Targets(targets.row_class[self._order], targets.table)

@@ -329,7 +329,7 @@ class NodeBank:
             ]
         )
         ranges[:, ranges[0] == ranges[1]] = 0
-        if self._solver.order == "tree":
+        if self._solver.block_order == "tree":
             ranges[1] *= -1  # nodes come before those below them
         else:
             ranges[0] -= ranges[1]  # negative sizes first

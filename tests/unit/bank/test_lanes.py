@@ -127,7 +127,7 @@ def test_rare_problems_are_solved_from_the_all_negative_solution():
         assert_solved(rows, targets, C, solve(rows, targets, C))
 
 
-def test_a_problem_is_solved_to_the_same_bits_whatever_its_neighbours():
+def test_from_the_base_a_problem_is_solved_to_the_same_bits_whatever_its_neighbours():
     rng = np.random.default_rng(7)
     rows = random_rows(rng, n=300, d=60)
     targets = random_targets(rng, 300, 40, share=np.linspace(0.003, 0.5, 40))
