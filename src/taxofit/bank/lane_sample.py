@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SampledStarts"]
 
+# Of fewer rows no sample pays.
+LEAST_ROWS = 4096
 # Rows without any positive label to draw: a share of all, and how many at least and at most.
 DRAWN_SHARE, LEAST_DRAWN, MOST_DRAWN = 1 / 32, 256, 4096
 MOST_POSITIVE = 1 / 8  # of the rows: problems with more start at the base
@@ -59,10 +61,16 @@ class SampledStarts:
     features : SplitFeatures
     tol : float
         To which problems over all rows are solved.
+
+    Attributes
+    ----------
+    is_possible : bool
+        Whether there may be any samples; else all problems start at the base.
     """
 
     def __init__(self, features: SplitFeatures, tol: float) -> None:
         n_rows = features.private_square.size
+        self.is_possible = n_rows >= LEAST_ROWS and tol < TOLERANCE
         self._shared, self._looseness = features.shared, TOLERANCE / tol
         self._order = np.random.default_rng(0).permutation(n_rows)
         self._squares = features.row_squares()
@@ -86,7 +94,7 @@ class SampledStarts:
         row_class : ndarray of int32, shape (n_rows,)
         stop : StopFlag, optional
         """
-        if self._looseness <= 1 or np.mean(rows.cost * self._squares) < LEAST_COST:
+        if not self.is_possible or np.mean(rows.cost * self._squares) < LEAST_COST:
             return None
         n_rows = row_class.size
         is_rare = problems.n_positive <= MOST_POSITIVE * n_rows

@@ -90,7 +90,6 @@ class LaneSolver:
     def __init__(self, rows: Rows, settings: SolverSettings) -> None:
         self.block_size, self.least_block_size = BLOCK_SIZE, LEAST_BLOCK_SIZE
         self.warm_from, self.is_threaded = WARM_FROM, True
-        self.block_order: Literal["tree", "size"] = "tree"  # samples have few rows then
         self._order = _by_length(rows)
         self._rows, self._settings = rows.take(self._order), settings
         rows = self._rows
@@ -102,6 +101,8 @@ class LaneSolver:
         indices = _places_for_loops(columns.indices, max(shared.shape))
         self._columns = columns._replace(indices=indices)
         self._samples = SampledStarts(self._features, settings.tol)
+        # Neighbours have rows in common: samples are small then.
+        self.block_order: Literal["tree", "size"] = "tree" if self._samples.is_possible else "size"
         self._known: dict[float, tuple[SharedRows, Base]] = {}
         self._lock = Lock()
 

@@ -11,7 +11,7 @@ from taxofit.bank.private_features import solve_margin
 from taxofit.bank.rows import Rows, Targets
 from taxofit.bank.solver import SolverSettings
 
-N_ROWS, N_CLASSES = 3000, 60
+N_ROWS, N_CLASSES = 4500, 60
 
 
 def topics(seed=0, *, n_rows=N_ROWS):
@@ -100,6 +100,7 @@ def test_a_sample_of_all_rows_is_the_problem_itself(monkeypatch):
     """Then no row stands for others, and what is found is the solution but for unused columns."""
     rows, row_class = topics(n_rows=600)
     targets = one_vs_rest(row_class, N_CLASSES)  # every row is positive somewhere
+    monkeypatch.setattr(lane_sample, "LEAST_ROWS", 1)
     monkeypatch.setattr(lane_sample, "MOST_SAMPLED", 2.0)
     monkeypatch.setattr(lane_sample, "TOLERANCE", 1.001e-4)
     solver = LaneSolver(rows, SolverSettings())
@@ -155,7 +156,7 @@ def test_problems_with_many_positive_rows_start_at_the_base(seen):
     [
         ("few steps from the base", 0.01, 1e-4, N_ROWS, 6),
         ("nothing to be gained", 1.0, 0.5, N_ROWS, 6),
-        ("too few rows", 1.0, 1e-4, 500, 6),
+        ("too few rows", 1.0, 1e-4, 4000, 6),
         ("too many positive rows", 1.0, 1e-4, N_ROWS, 30),
     ],
 )
