@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LaneBlock"]
 
+FIRST_STEP = 5.0  # longest first step, times the root of the number of positives
+
 
 class LaneBlock:
     """Lanes, and what came out of those that have finished.
@@ -59,15 +61,20 @@ class LaneBlock:
         self.coefficients = np.zeros((state.N_COEFFICIENTS, LANES), dtype=np.float32)
         self.totals = np.zeros((state.N_TOTALS, LANES))
         self.work = np.zeros(m + n, dtype=np.float32)
-        self.solutions = state.Solutions.empty(width, origins.place.size)
+        self.weights = np.empty((width, origins.place.size), dtype=np.float32)
 
     def solve(self, stop: StopFlag | None = None) -> BlockSolution:
         """Solve all problems, the largest first: at the end only short ones are left."""
         stop = StopFlag() if stop is None else stop
+        problems, found = self.problems, self._waiting()
         run_block(
-            np.argsort(self.problems.n_positive, kind="stable"),
-            self.problems,
-            self.starts,
+            np.argsort(problems.n_positive, kind="stable"),
+            found,
+            problems.classes,
+            problems.tables,
+            problems.max_iter,
+            self.starts.weights,
+            self.starts.columns,
             self.rows,
             self.columns,
             self.row_lanes,
@@ -80,15 +87,26 @@ class LaneBlock:
             self.totals,
             self.origins,
             self.work,
-            self.solutions,
+            self.weights,
             stop.raised,
         )
         stop.check()
-        found = self.solutions
         return BlockSolution(
-            found.weights.T,
-            found.objective,
-            found.converged,
-            found.n_iterations,
-            n_products=2 * int(found.n_passes.sum()),
+            self.weights.T,
+            found["objective"].copy(),
+            found["converged"].astype(bool),
+            found["n_newton"].copy(),
+            n_products=2 * int(found["n_passes"].sum()),
         )
+
+    def _waiting(self) -> np.ndarray:
+        """Return lanes as the problems want them to be at first."""
+        problems, start = self.problems, self.starts.place
+        lanes = np.zeros(start.size, dtype=state.LANE)
+        lanes["mode"] = np.where(start < 0, state.AT_BASE, state.TO_EVALUATE)
+        lanes["problem"], lanes["start"] = np.arange(start.size), start
+        lanes["n_newton"] = -1  # the first evaluation is no step
+        lanes["target"], lanes["decrease"] = problems.gradient, problems.decrease
+        lanes["radius"] = FIRST_STEP * np.sqrt(problems.n_positive + 1.0)
+        lanes["mass"] = self.base.mass
+        return lanes

@@ -6,24 +6,25 @@ A thread that solves does not need Python, so threads never wait for each other 
 from __future__ import annotations
 
 import numba
-import numpy as np
 
 from taxofit.bank import lane_transfer as transfer
-from taxofit.bank.lane_state import AT_BASE, FINISHED, FRESH, IDLE, TO_EVALUATE
+from taxofit.bank.lane_state import FINISHED, FRESH, IDLE
 from taxofit.bank.lane_steps import run_lanes
 from taxofit.bank.simd import LANES
 from taxofit.compiling import compiled
 
 __all__ = ["run_block"]
 
-FIRST_STEP = 5.0  # longest first step, times the root of the number of positives
-
 
 @compiled
 def run_block(
     queue,
-    problems,
+    waiting,
+    classes,
+    tables,
+    max_iter,
     starts,
+    start_columns,
     rows,
     columns,
     row_lanes,
@@ -36,7 +37,7 @@ def run_block(
     totals,
     origins,
     work,
-    solutions,
+    weights,
     stop,
 ):
     """Solve problems, those at the end of the queue first, until none is left or told to stop.
@@ -44,8 +45,13 @@ def run_block(
     Parameters
     ----------
     queue : ndarray of int64
-    problems : Problems
-    starts : Starts
+    waiting : record array of LANE, shape (width,)
+        Lanes as problems want them to be at first; they become what lanes were at the end.
+    classes : RowsOfClasses
+    tables : ndarray of int8, shape (width, n_classes)
+    max_iter : int
+    starts : ndarray of float32, shape (n_starts, n_columns)
+    start_columns : ndarray of int64, shape (n_columns,)
     rows : SharedRows
     columns : SharedColumns
     row_lanes : RowLanes
@@ -58,7 +64,7 @@ def run_block(
     totals : ndarray of float64, shape (N_TOTALS, 16)
     origins : Origins
     work : ndarray of float32, shape (m + n,)
-    solutions : Solutions
+    weights : ndarray of float32, shape (width, n_features)
         Get what is found.
     stop : ndarray of int64, shape (1,)
         Another thread sets it to have this one leave off.
@@ -76,19 +82,31 @@ def run_block(
             base.rows,
             origins,
             work,
-            solutions,
+            waiting,
+            weights,
         )
         n_busy, n_before = 0, n_left
         for k in range(LANES):
             masks[FRESH, k] = lanes[k].mode == IDLE and n_left > 0
             if masks[FRESH, k] > 0:
                 n_left -= 1
-                _assign(lanes[k], queue[n_left], problems, starts.place, base.mass)
+                lanes[k] = waiting[queue[n_left]]
             n_busy += lanes[k].mode != IDLE
         if n_busy == 0:
             break
         if n_left < n_before:
-            _load(problems, starts, rows, row_lanes, vectors, base, lanes, masks)
+            _load(
+                classes,
+                tables,
+                starts,
+                start_columns,
+                rows,
+                row_lanes,
+                vectors,
+                base,
+                lanes,
+                masks,
+            )
         run_lanes(
             lanes,
             rows,
@@ -100,35 +118,21 @@ def run_block(
             masks,
             coefficients,
             totals,
-            problems.max_iter,
+            max_iter,
             stop,
         )
 
 
 @numba.njit(inline="always")
-def _assign(lane, problem, problems, place, mass):
-    """Give a lane its next problem."""
-    lane.problem = problem
-    lane.is_near = place[problem] >= 0
-    lane.mode = TO_EVALUATE if lane.is_near else AT_BASE
-    lane.target, lane.decrease = problems.gradient[problem], problems.decrease
-    lane.radius = FIRST_STEP * np.sqrt(problems.n_positive[problem] + 1.0)
-    lane.n_newton, lane.n_passes = -1, 0  # the first evaluation is no step
-    lane.is_last, lane.n_trials, lane.length, lane.objective = 0, 0, 0.0, 0.0
-    lane.mass = mass
-
-
-@numba.njit(inline="always")
-def _load(problems, starts, rows, row_lanes, vectors, base, lanes, masks):
+def _load(classes, tables, starts, start_columns, rows, row_lanes, vectors, base, lanes, masks):
     """Make fresh lanes ready for the first evaluation of their problems."""
-    classes, tables = problems.classes, problems.tables
     transfer.load_labels(row_lanes.positive, classes, tables, lanes, masks)
     transfer.begin_problems(vectors.direction, vectors.residual, base.gradient, masks)
     any_at_base = False
     for k in range(LANES):
-        if masks[FRESH, k] > 0 and lanes[k].is_near:
-            found = starts.weights[starts.place[lanes[k].problem]]
-            transfer.load_start(vectors.direction, base.weights, found, starts.columns, k)
+        if masks[FRESH, k] > 0 and lanes[k].start >= 0:
+            start = starts[lanes[k].start]
+            transfer.load_start(vectors.direction, base.weights, start, start_columns, k)
             masks[FRESH, k] = 0
         any_at_base |= masks[FRESH, k] > 0
     if any_at_base:
@@ -157,13 +161,14 @@ def _take_finished(
     base,
     origins,
     work,
-    solutions,
+    waiting,
+    weights,
 ):
     """Write down the results of finished lanes, which are then idle."""
     for k in range(LANES):
         lane = lanes[k]
         if lane.mode == FINISHED:
-            found = solutions.weights[lane.problem]
+            found = weights[lane.problem]
             transfer.take_weights(
                 lane.n_passes,
                 k,
@@ -178,8 +183,5 @@ def _take_finished(
                 work,
                 found,
             )
-            solutions.objective[lane.problem] = lane.objective
-            solutions.converged[lane.problem] = lane.converged
-            solutions.n_iterations[lane.problem] = lane.n_newton
-            solutions.n_passes[lane.problem] = lane.n_passes
+            waiting[lane.problem] = lane
             lane.mode = IDLE

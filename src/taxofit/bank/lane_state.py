@@ -24,7 +24,6 @@ __all__ = [
     "RowsOfClasses",
     "SharedColumns",
     "SharedRows",
-    "Solutions",
     "Starts",
 ]
 
@@ -48,7 +47,7 @@ LANE = np.dtype(
         ("mode", np.int64),
         ("problem", np.int64),
         ("is_last", np.int64),  # whatever the evaluation says, there is nothing left to gain
-        ("is_near", np.int64),  # it began near its solution, and not at the base
+        ("start", np.int64),  # which of the starts it began at; -1 at the base
         ("converged", np.int64),
         ("n_newton", np.int64),
         ("n_conjugate", np.int64),
@@ -151,27 +150,6 @@ class Starts(NamedTuple):
         """Return that all problems begin at the base."""
         none = np.zeros(0, dtype=np.int64)
         return cls(np.zeros((0, 0), dtype=np.float32), none, np.full(width, -1))
-
-
-class Solutions(NamedTuple):
-    """What has been found."""
-
-    weights: np.ndarray  # float32 (width, n_features)
-    objective: np.ndarray  # float64 (width,)
-    converged: np.ndarray  # bool (width,)
-    n_iterations: np.ndarray  # int64 (width,): Newton steps
-    n_passes: np.ndarray  # int64 (width,): over the rows
-
-    @classmethod
-    def empty(cls, width: int, n_features: int) -> Solutions:
-        """Return room for them."""
-        return cls(
-            np.empty((width, n_features), dtype=np.float32),
-            np.zeros(width),
-            np.zeros(width, dtype=bool),
-            np.zeros(width, dtype=np.int64),
-            np.zeros(width, dtype=np.int64),
-        )
 
 
 class BaseRows(NamedTuple):

@@ -166,7 +166,7 @@ def _schedule(lanes, masks):
     for k in range(LANES):
         lane = lanes[k]
         masks[state.CURVING, k] = lane.mode == TO_CURVE
-        masks[state.CAUTIOUS, k] = lane.is_near == 0 and lane.n_newton + 1 < N_CAUTIOUS
+        masks[state.CAUTIOUS, k] = lane.start < 0 and lane.n_newton + 1 < N_CAUTIOUS
         masks[state.EVALUATING, k] = evaluates and lane.mode == TO_EVALUATE
         masks[state.EVALUATED, k] = masks[state.EVALUATING, k] > 0 or lane.mode == AT_BASE
         lane.n_passes += masks[state.CURVING, k] + masks[state.EVALUATING, k] > 0
@@ -245,7 +245,7 @@ def _try_step(lane, totals, k):
     lane.length = min(1.0, lane.radius / lane.norm) if lane.norm > 0 else 1.0
     if lane.gain > lane.objective:
         lane.length = min(lane.length, lane.objective / lane.gain)
-    if lane.n_newton == 0 and lane.is_near == 0:
+    if lane.n_newton == 0 and lane.start < 0:
         on_mean, spread = totals[state.STEP_ON_MEAN, k], totals[state.STEP_SPREAD, k]
         lane.length = min(lane.length, _length_for_light_rows(lane, on_mean, spread))
     lane.n_trials = 0
@@ -321,7 +321,7 @@ def _accept(lane, objective, gradient, decrement, max_iter):
         mismatch = abs(gradient - lane.residual) / lane.gradient
         lane.forcing = min(max(2 * mismatch, TIGHTEST_FORCING), LOOSEST_FORCING)
     else:
-        lane.forcing = NEAR_FORCING if lane.is_near == 1 else LOOSEST_FORCING
+        lane.forcing = NEAR_FORCING if lane.start >= 0 else LOOSEST_FORCING
     # Where a step changes nothing that can be seen, the gradient rule is all there is to go by.
     is_still = abs(objective - lane.objective) <= OBJECTIVE_ROUNDING * objective
     is_good = decrement <= lane.decrease * objective or (is_still and lane.n_newton >= 0)
