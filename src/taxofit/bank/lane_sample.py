@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SampledStarts"]
 
-# With fewer no sample pays: a bank took longer with 4,074 rows of NAICS and 3,161 of a web directory.
+# With fewer no sample pays: with 4,074 rows of NAICS or 3,161 of a web directory banks took longer.
 LEAST_ROWS = 4096
 # Rows without any positive label to draw: a share of all, and how many at least and at most.
 DRAWN_SHARE, LEAST_DRAWN, MOST_DRAWN = 1 / 32, 256, 4096
