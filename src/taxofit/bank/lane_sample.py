@@ -8,12 +8,13 @@ grow with the rows, so the more there are the more it saves.
 A row that stands for a rows has a times their cost, and a-th of their private square: the margin
 that its private features give it stays. Weights change where any positive row has a feature, all
 others stay at the base. The gradient there is that of all rows: what is sampled is how it changes.
+Features that a single row of the sample has are private there: a quarter to a third of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -44,10 +45,10 @@ __all__ = ["SampledStarts"]
 LEAST_ROWS = 4096
 # Rows without any positive label to draw: a share of all, and how many at least and at most.
 DRAWN_SHARE, LEAST_DRAWN, MOST_DRAWN = 1 / 32, 256, 4096
-MOST_POSITIVE = 1 / 8  # of the rows: problems with more start at the base
 # Of the rows, in a sample. A tenth pays on NAICS, a sixth hardly does for a web directory, and a
 # quarter does not.
 MOST_SAMPLED = 1 / 5
+LEAST_STARTED = 1 / 2  # of the problems of a block, for whose positive rows there has to be room
 # Mean of cost times squared norm: with less, problems take few steps from the base.
 LEAST_COST = 0.5
 # How exactly to solve, as a tolerance of the rule. Ten times as exactly makes no better starts.
@@ -98,24 +99,22 @@ class SampledStarts:
         if not self.is_possible or np.mean(rows.cost * self._squares) < LEAST_COST:
             return None
         n_rows = row_class.size
-        is_rare = problems.n_positive <= MOST_POSITIVE * n_rows
-        is_own: NDArray[np.bool_] = np.any(problems.tables[is_rare] > 0, axis=0)
-        is_positive = is_own[row_class]
         n_drawn = int(np.clip(DRAWN_SHARE * n_rows, LEAST_DRAWN, MOST_DRAWN))
-        n_positive = int(is_positive.sum())
-        if n_positive == 0 or n_positive + n_drawn > MOST_SAMPLED * n_rows:
+        is_started = _which_fit(problems, MOST_SAMPLED * n_rows - n_drawn)
+        is_own: NDArray[np.bool_] = np.any(problems.tables[is_started] > 0, axis=0)
+        is_positive = is_own[row_class]
+        if not is_positive.any() or is_started.mean() < LEAST_STARTED:
             return None
         sample = self._draw(is_positive, n_drawn)
-        rare = problems._replace(
+        started = problems._replace(
             classes=RowsOfClasses.of(row_class[sample.rows], problems.tables.shape[1]),
-            tables=problems.tables[is_rare],
-            n_positive=problems.n_positive[is_rare],
-            gradient=self._looseness * problems.gradient[is_rare],
+            tables=problems.tables[is_started],
+            n_positive=problems.n_positive[is_started],
+            gradient=self._looseness * problems.gradient[is_started],
             decrease=self._looseness * problems.decrease,
         )
-        solution = sample.block(rows, base, rare).solve(stop)
-        place = np.where(is_rare, np.cumsum(is_rare) - 1, -1)
-        return Starts(solution.weights.T, sample.columns, place)
+        place = np.where(is_started, np.cumsum(is_started) - 1, -1)
+        return Starts(*sample.solve(rows, base, started, stop), place)
 
     def _draw(self, is_positive: NDArray[np.bool_], n_drawn: int) -> Sample:
         """Take the positive rows and some others, which stand for all others."""
@@ -124,17 +123,48 @@ class SampledStarts:
         count[others[:n_drawn]] = others.size / n_drawn
         chosen = np.flatnonzero(count)
         X = self._shared[chosen]
-        n_shared = X.shape[1]
-        is_kept = np.repeat(is_positive[chosen], np.diff(X.indptr))
-        columns = np.flatnonzero(np.bincount(X.indices[is_kept], minlength=n_shared))
+        n_shared, of_positive = X.shape[1], np.repeat(is_positive[chosen], np.diff(X.indptr))
+        n_users = np.bincount(X.indices, minlength=n_shared)
+        n_positive = np.bincount(X.indices[of_positive], minlength=n_shared)
+        columns = np.flatnonzero((n_positive > 0) & (n_users > 1))
         place = np.full(n_shared, -1, dtype=np.int32)
         place[columns] = np.arange(columns.size)
         indices = place[X.indices]
         is_kept = indices >= 0
         stops = np.append(0, np.cumsum(is_kept))[X.indptr]
         entries = (X.data[is_kept], indices[is_kept], stops)
-        kept = sparse.csr_array(entries, shape=(chosen.size, columns.size))
-        return Sample(chosen, count[chosen], np.append(columns, n_shared), kept)
+        is_private = of_positive & (n_users[X.indices] == 1)
+        n_before = np.append(0, np.cumsum(is_private))[X.indptr]
+        return Sample(
+            rows=chosen,
+            count=count[chosen],
+            columns=np.append(columns, n_shared),
+            entries=sparse.csr_array(entries, shape=(chosen.size, columns.size)),
+            private=PrivateEntries(
+                np.repeat(np.arange(chosen.size), np.diff(n_before)),
+                X.indices[is_private],
+                X.data[is_private],
+            ),
+        )
+
+
+def _which_fit(problems: Problems, n_rows: float) -> NDArray[np.bool_]:
+    """Return which problems, the smallest first, have at most so many positive rows together."""
+    by_size = np.argsort(problems.n_positive, kind="stable")
+    is_own = problems.tables[by_size] > 0
+    n_own = np.diff(problems.classes.indptr) * is_own.any(axis=0)
+    n_new = np.bincount(is_own.argmax(axis=0), weights=n_own, minlength=by_size.size)
+    fits = np.empty(by_size.size, dtype=bool)
+    fits[by_size] = np.cumsum(n_new) <= n_rows
+    return fits
+
+
+class PrivateEntries(NamedTuple):
+    """Entries of features that a single row of a sample uses, a positive one."""
+
+    row: NDArray[np.int64]  # in the sample
+    column: NDArray[np.int32]  # of the shared features
+    value: NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,17 +177,39 @@ class Sample:
     count : ndarray of float32, shape (n_sampled,)
         For how many rows each stands.
     columns : ndarray of int64, shape (n_columns + 1,)
-        Which of the shared features there are, and the constant.
+        Which of the shared features several of them use, and the constant.
     entries : csr_array of float32, shape (n_sampled, n_columns)
+    private : PrivateEntries
     """
 
     rows: NDArray[np.int64]
     count: NDArray[np.float32]
     columns: NDArray[np.int64]
     entries: Any
+    private: PrivateEntries
+
+    def solve(
+        self, rows: SharedRows, base: Base, problems: Problems, stop: StopFlag | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Solve these problems over the sample.
+
+        Returns
+        -------
+        weights : ndarray of float32, shape (width, n_columns + 1 + n_private)
+        columns : ndarray of int64, shape (n_columns + 1 + n_private,)
+            Of which features these are.
+        """
+        weights = self.block(rows, base, problems).solve(stop).weights.T
+        row, column, value = self.private
+        others = base.weights[column] + value * base.rows.slope[self.rows[row]]
+        weights[:, self.columns.size :] += others
+        return weights, np.append(self.columns, column)
 
     def block(self, rows: SharedRows, base: Base, problems: Problems) -> LaneBlock:
-        """Return these problems over the sample, ready to be solved."""
+        """Return these problems over the sample, ready to be solved.
+
+        Of the weights of its private features it finds what their rows add.
+        """
         X, places = self.entries, rows.entries.indices.dtype
         columns = arrange_columns(X.tocsc())
         columns = columns._replace(indices=columns.indices.astype(places))
@@ -168,29 +220,33 @@ class Sample:
             stops_of_frequent(X, columns.n_frequent),
             rows.entries.constant,
         )
-        sampled = SharedRows(
+        row, value = self.private.row, self.private.value
+        square: Any = np.bincount(row, weights=value * value, minlength=self.rows.size)
+        sampled = SharedRows.of(
             entries,
-            rows.private_square[self.rows] / self.count,
+            rows.private_square[self.rows] / self.count + square,
             rows.cost[self.rows] * self.count,
-            rows.private_cost[self.rows],
-            rows.log_private_cost[self.rows],
-            rows.far_below[self.rows],
         )
-        origins = Origins.of_places(self.columns.size)
-        return LaneBlock(origins, sampled, columns, self._base(sampled, base), problems)
+        origins = Origins.of_places(self.columns.size, (self.columns.size + row, -value))
+        return LaneBlock(origins, sampled, columns, self._base(sampled, base, square), problems)
 
-    def _base(self, sampled: SharedRows, base: Base) -> Base:
-        """Return the base as the sample has it, with the gradient of all rows."""
+    def _base(self, sampled: SharedRows, base: Base, square: NDArray[np.float64]) -> Base:
+        """Return the base as the sample has it, with the gradient of all rows.
+
+        square : ndarray of float64, shape (n_sampled,), of features that are private in the sample:
+        a row's x·w does without them, and is what makes the margin and the slope stay.
+        """
         mean, scale = base.light.mean[self.columns], base.light.scale[self.columns]
         mean_square = float(np.sum(scale * np.square(mean, dtype=np.float64)))
-        linear = base.rows.linear[self.rows]
         slope = base.rows.slope[self.rows] * self.count
+        bend = base.rows.curvature[self.rows] * self.count
+        linear = (base.rows.linear[self.rows] + square * slope).astype(np.float32)
         margin = linear - sampled.private_square * slope
         losses = sampled.cost * np.logaddexp(0, margin) + 0.5 * sampled.private_square * slope**2
         return Base(
             weights=base.weights[self.columns],
             gradient=base.gradient[self.columns],
-            rows=BaseRows(linear, slope, base.rows.curvature[self.rows] * self.count),
+            rows=BaseRows(linear, slope, (bend / (1 + bend * square)).astype(np.float32)),
             light=LightRows(mean, base.light.spread[self.columns], scale, mean_square),
             mass=base.mass,
             loss=float(losses.sum(dtype=np.float64)),

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from taxofit.bank.lane_margins import FAR_BELOW, LEAST_PULL
+
 __all__ = [
     "LANE",
     "Base",
@@ -91,6 +93,15 @@ class SharedRows(NamedTuple):
     private_cost: np.ndarray  # float32 (n,): k = c s²
     log_private_cost: np.ndarray  # float32 (n,): ln k; 0 where k is
     far_below: np.ndarray  # float32 (n,): x·w up to which a negative row is far below zero
+
+    @classmethod
+    def of(cls, entries: RowEntries, private_square: np.ndarray, cost: np.ndarray) -> SharedRows:
+        """Return rows, all that follows from these included."""
+        private_cost = cost * private_square
+        log_private_cost = np.log(np.where(private_cost > 0, private_cost, 1.0))
+        far_below = np.minimum(FAR_BELOW, LEAST_PULL - log_private_cost)
+        known = (private_square, cost, private_cost, log_private_cost, far_below)
+        return cls(entries, *(a.astype(np.float32) for a in known))
 
 
 class SharedColumns(NamedTuple):

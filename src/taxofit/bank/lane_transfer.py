@@ -187,13 +187,14 @@ def _errors_at_base(positive, cost, private_square, base, k, errors):
 
 
 @compiled
-def gradient_norms_at_zero(indptr, indices, data, weight, classes, tables):
+def gradient_norms_at_zero(indptr, indices, data, weight, total, classes, tables):
     """Return ½ ‖Xᵀ (weight y)‖ for every row of tables: the gradient at 0 for C = 1.
 
     With a = Σ_positive weight x and s = Σ weight x this is ½ ‖2a - s‖, and only the features of
     positive rows need a look: ‖2a - s‖² = ‖s‖² + 4 Σ_j a_j (a_j - s_j).
+
+    total : float64 (n_features,), s.
     """
-    total = _column_sums(indptr, indices, data, weight)
     n_features, whole = total.size, 0.0
     for j in range(n_features):
         whole += total[j] * total[j]
@@ -212,16 +213,3 @@ def gradient_norms_at_zero(indptr, indices, data, weight, classes, tables):
                 positive[j] = 0
         norms[b] = 0.5 * math.sqrt(max(square, 0.0))
     return norms
-
-
-@part
-def _column_sums(indptr, indices, data, weight):
-    """Return Xᵀ weight, up to the last column that has entries."""
-    n_features = 0
-    for j in indices:
-        n_features = max(n_features, j + 1)
-    total = np.zeros(n_features)
-    for i in range(weight.size):
-        for q in range(indptr[i], indptr[i + 1]):
-            total[indices[q]] += weight[i] * data[q]
-    return total

@@ -20,7 +20,6 @@ from scipy import sparse
 from scipy.special import lambertw
 
 from taxofit.bank.lane_block import LaneBlock
-from taxofit.bank.lane_margins import FAR_BELOW, LEAST_PULL
 from taxofit.bank.lane_sample import SampledStarts
 from taxofit.bank.lane_state import (
     Base,
@@ -93,7 +92,7 @@ class LaneSolver:
         self._order = _by_length(rows)
         self._rows, self._settings = rows.take(self._order), settings
         rows = self._rows
-        self._csr = _for_loops(rows.X)
+        self._csr, self._sums = _for_loops(rows.X), _column_sums(rows)
         self._features = SplitFeatures.of(rows)
         shared, columns = self._features.shared, self._features.by_column
         stops = stops_of_frequent(shared, columns.n_frequent)
@@ -134,7 +133,7 @@ class LaneSolver:
         settings, weight = self._settings, self._rows.weight
         classes = RowsOfClasses.of(targets.row_class, targets.table.shape[0])
         tables, n_positive = np.ascontiguousarray(targets.table.T), targets.n_positive()
-        norms = C * gradient_norms_at_zero(*self._csr, weight, classes, tables)
+        norms = C * gradient_norms_at_zero(*self._csr, weight, self._sums, classes, tables)
         rule = stopping_threshold(norms, n_positive, self._rows.n_rows, settings.tol)
         return Problems(
             classes=classes,
@@ -149,7 +148,9 @@ class LaneSolver:
         """Return the rows at C and the point that all problems start from, made once."""
         if C not in self._known:
             cost = C * self._rows.weight
-            rows = _shared_rows(self._features, self._shared, cost)
+            constant = np.array([self._features.constant], dtype=np.float32)
+            entries = RowEntries(*self._shared, constant)
+            rows = SharedRows.of(entries, self._features.private_square, cost)
             self._known[C] = rows, self._all_negative(rows, cost, C, stop)
         return self._known[C]
 
@@ -196,6 +197,14 @@ def _places_for_loops(places: Array, n_places: int) -> Array:
     return cast(places, np.int32).view(np.uint32)
 
 
+def _column_sums(rows: Rows) -> NDArray[np.float64]:
+    """Return what all rows have of every feature, by weight."""
+    sums = np.zeros(rows.n_features)
+    for start, stop, part in row_chunks(rows.X):
+        sums += part.T @ rows.weight[start:stop]
+    return sums
+
+
 def _by_length(rows: Rows) -> NDArray[np.int64]:
     """Return an order of the rows in which neighbours are equally long.
 
@@ -210,21 +219,6 @@ def _by_length(rows: Rows) -> NDArray[np.int64]:
         n_shared = np.append(0, np.cumsum(n_users[part.indices] > 1))
         length[start:stop] = np.diff(n_shared[part.indptr])
     return np.lexsort((length, np.arange(length.size) // ROWS_OF_A_GROUP))
-
-
-def _shared_rows(
-    features: SplitFeatures, csr: tuple[Array, Array, Array, Array], cost: NDArray[np.float64]
-) -> SharedRows:
-    private_cost = cost * features.private_square
-    log_private_cost = np.log(np.where(private_cost > 0, private_cost, 1.0))
-    return SharedRows(
-        RowEntries(*csr, np.array([features.constant], dtype=np.float32)),
-        features.private_square.astype(np.float32),
-        cost.astype(np.float32),
-        private_cost.astype(np.float32),
-        log_private_cost.astype(np.float32),
-        np.minimum(FAR_BELOW, LEAST_PULL - log_private_cost).astype(np.float32),
-    )
 
 
 def _base(features: SplitFeatures, cost: NDArray[np.float64], point: NDArray[np.float32]) -> Base:

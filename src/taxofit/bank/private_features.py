@@ -58,10 +58,11 @@ class Origins(NamedTuple):
         return cls(np.zeros(n_features, dtype=np.uint32), np.zeros(n_features, dtype=np.float32))
 
     @classmethod
-    def of_places(cls, n_places: int) -> Origins:
-        """Return the first weights of the list as they are."""
-        places = np.arange(n_places, dtype=np.uint32)
-        return cls(places, np.ones(n_places, dtype=np.float32))
+    def of_places(cls, n_places: int, others: tuple[Array, Array]) -> Origins:
+        """Return the first weights of the list, then those of other places, times a factor."""
+        place = np.append(np.arange(n_places), others[0])
+        factor = np.append(np.ones(n_places), others[1])
+        return cls(place.astype(np.uint32), factor.astype(np.float32))
 
     def put(self, columns: Any, place: Any, factor: Any) -> None:
         """Have the weights of columns come from these places."""

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import minimize
 
 from taxofit.bank import lane_sample
+from taxofit.bank.lane_state import Problems, RowsOfClasses
 from taxofit.bank.lanes import LaneSolver
 from taxofit.bank.objective import gradient
 from taxofit.bank.private_features import solve_margin
@@ -140,6 +142,65 @@ def test_rows_that_stand_for_others_have_their_margins_and_their_derivatives():
     np.testing.assert_allclose(block.base.loss, loss.sum(), rtol=1e-5)
     np.testing.assert_allclose(block.base.loss, base.loss, rtol=0.1)
     np.testing.assert_allclose(block.base.rows.curvature.sum(), base.mass, rtol=0.1)
+
+
+def test_features_of_a_single_row_of_the_sample_have_the_weights_of_the_definition():
+    rows, row_class = topics()
+    solver = LaneSolver(rows, SolverSettings())
+    shared, base = solver._at(10.0)
+    is_positive = row_class[solver._order] == 3
+    is_positive &= np.cumsum(is_positive) <= 5
+    sample = solver._samples._draw(is_positive, 40)
+    assert sample.private.row.size > 5
+    positives = Targets(is_positive.astype(np.int32), np.array([[-1], [1]], dtype=np.int8))
+    problems = solver._problems(positives, 10.0)
+    classes = RowsOfClasses.of(positives.row_class[sample.rows], 2)
+    problems = problems._replace(classes=classes, gradient=np.array([1e-4]), decrease=1e-9)
+    weights, columns = sample.solve(shared, base, problems)
+    expected = minimum_over(sample, solver, shared, base, columns, is_positive)
+    np.testing.assert_allclose(weights[0], expected, atol=1e-4)
+
+
+def minimum_over(sample, solver, shared, base, columns, is_positive):
+    """Return the weights of some columns that are best for a sample, from its definition.
+
+    Every feature has a weight, those too that are private in all rows or in the sample.
+    """
+    n, n_private = sample.rows.size, columns.size - sample.columns.size
+    constant = np.full((n, 1), solver._features.constant)
+    X = np.hstack([solver._features.shared[sample.rows].toarray(), constant])[:, columns]
+    X = np.hstack([X, np.diag(np.sqrt(shared.private_square[sample.rows] / sample.count))])
+    cost, t = sample.count * shared.cost[sample.rows], is_positive[sample.rows]
+    own = -X[:, columns.size :].diagonal() * base.rows.slope[sample.rows] * sample.count
+    w0 = np.append(base.weights[columns], own)
+    offset = base.rows.linear[sample.rows] - X[:, : columns.size] @ w0[: columns.size]
+    slope = cost / (1 + np.exp(-(offset + X @ w0)))
+    goal = np.append(base.gradient[sample.columns], np.zeros(n_private + n))
+    linear = goal - w0 - X.T @ slope
+
+    def objective(w):
+        z = offset + X @ w
+        loss = np.sum(cost * (np.logaddexp(0, z) - t * z)) + 0.5 * w @ w + linear @ (w - w0)
+        return loss, w + X.T @ (cost * (1 / (1 + np.exp(-z)) - t)) + linear
+
+    found = minimize(objective, w0, jac=True, method="BFGS", options={"gtol": 1e-7})
+    assert np.linalg.norm(objective(found.x)[1]) < 1e-5
+    return found.x[: columns.size]
+
+
+def test_the_smallest_problems_that_have_room_together_fit():
+    rng = np.random.default_rng(0)
+    row_class = rng.integers(12, size=500)
+    tables = np.where(rng.random((9, 12)) < 0.2, 1, -1).astype(np.int8)
+    n_positive = (tables[:, row_class] > 0).sum(axis=1)
+    classes = RowsOfClasses.of(row_class, 12)
+    problems = Problems(classes, tables, n_positive, np.ones(9), 1.0, 1)
+    for n_rows in range(0, 501, 20):
+        fits, taken = np.zeros(9, dtype=bool), np.zeros(500, dtype=bool)
+        for b in np.argsort(n_positive, kind="stable"):
+            taken |= tables[b, row_class] > 0
+            fits[b] = taken.sum() <= n_rows
+        np.testing.assert_array_equal(lane_sample._which_fit(problems, n_rows), fits)
 
 
 def test_problems_with_many_positive_rows_start_at_the_base(seen):
