@@ -8,7 +8,7 @@ grow with the rows, so the more there are the more it saves.
 A row that stands for a rows has a times their cost, and a-th of their private square: the margin
 that its private features give it stays. Weights change where any positive row has a feature, all
 others stay at the base. The gradient there is that of all rows: what is sampled is how it changes.
-Features that a single row of the sample has are private there: a quarter to a third of them.
+Features that a single positive row has, and hardly any other, are private there: up to half of them.
 """
 
 from __future__ import annotations
@@ -49,10 +49,14 @@ DRAWN_SHARE, LEAST_DRAWN, MOST_DRAWN = 1 / 32, 256, 4096
 # quarter does not.
 MOST_SAMPLED = 1 / 5
 LEAST_STARTED = 1 / 2  # of the problems of a block, for whose positive rows there has to be room
+# Drawn rows with a feature of a single positive row. Each stands for so many that it says little of
+# such a feature: starts are as good without it, and with it a sample takes a seventh more time.
+MOST_IGNORED = 3
 # Mean of cost times squared norm: with less, problems take few steps from the base.
 LEAST_COST = 0.5
 # How exactly to solve, as a tolerance of the rule. Ten times as exactly makes no better starts.
 TOLERANCE = 0.3
+PRIVATE, ABSENT = -1, -2  # features that are no columns of a sample
 
 
 class SampledStarts:
@@ -124,26 +128,25 @@ class SampledStarts:
         chosen = np.flatnonzero(count)
         X = self._shared[chosen]
         n_shared, of_positive = X.shape[1], np.repeat(is_positive[chosen], np.diff(X.indptr))
-        n_users = np.bincount(X.indices, minlength=n_shared)
         n_positive = np.bincount(X.indices[of_positive], minlength=n_shared)
-        columns = np.flatnonzero((n_positive > 0) & (n_users > 1))
-        place = np.full(n_shared, -1, dtype=np.int32)
+        n_users = np.bincount(X.indices, minlength=n_shared)
+        is_private = (n_positive == 1) & (n_users <= 1 + MOST_IGNORED)
+        columns = np.flatnonzero((n_positive > 0) & ~is_private)
+        place = np.where(is_private, PRIVATE, ABSENT).astype(np.int32)
         place[columns] = np.arange(columns.size)
-        indices = place[X.indices]
-        is_kept = indices >= 0
-        stops = np.append(0, np.cumsum(is_kept))[X.indptr]
-        entries = (X.data[is_kept], indices[is_kept], stops)
-        is_private = of_positive & (n_users[X.indices] == 1)
-        n_before = np.append(0, np.cumsum(is_private))[X.indptr]
+        places = place[X.indices]
+        is_kept, is_alone = places >= 0, of_positive & (places == PRIVATE)
+        stops, stops_alone = (np.append(0, np.cumsum(a))[X.indptr] for a in (is_kept, is_alone))
+        entries = (X.data[is_kept], places[is_kept], stops)
         return Sample(
             rows=chosen,
             count=count[chosen],
             columns=np.append(columns, n_shared),
             entries=sparse.csr_array(entries, shape=(chosen.size, columns.size)),
             private=PrivateEntries(
-                np.repeat(np.arange(chosen.size), np.diff(n_before)),
-                X.indices[is_private],
-                X.data[is_private],
+                np.repeat(np.arange(chosen.size), np.diff(stops_alone)),
+                X.indices[is_alone],
+                X.data[is_alone],
             ),
         )
 
@@ -160,7 +163,7 @@ def _which_fit(problems: Problems, n_rows: float) -> NDArray[np.bool_]:
 
 
 class PrivateEntries(NamedTuple):
-    """Entries of features that a single row of a sample uses, a positive one."""
+    """Entries of positive rows in features that are private in a sample."""
 
     row: NDArray[np.int64]  # in the sample
     column: NDArray[np.int32]  # of the shared features
@@ -177,7 +180,7 @@ class Sample:
     count : ndarray of float32, shape (n_sampled,)
         For how many rows each stands.
     columns : ndarray of int64, shape (n_columns + 1,)
-        Which of the shared features several of them use, and the constant.
+        Which of the shared features are no private ones here, and the constant.
     entries : csr_array of float32, shape (n_sampled, n_columns)
     private : PrivateEntries
     """

@@ -144,14 +144,15 @@ def test_rows_that_stand_for_others_have_their_margins_and_their_derivatives():
     np.testing.assert_allclose(block.base.rows.curvature.sum(), base.mass, rtol=0.1)
 
 
-def test_features_of_a_single_row_of_the_sample_have_the_weights_of_the_definition():
+def test_features_that_are_private_in_a_sample_have_the_weights_of_the_definition():
     rows, row_class = topics()
     solver = LaneSolver(rows, SolverSettings())
     shared, base = solver._at(10.0)
     is_positive = row_class[solver._order] == 3
     is_positive &= np.cumsum(is_positive) <= 5
     sample = solver._samples._draw(is_positive, 40)
-    assert sample.private.row.size > 5
+    users = np.diff(solver._features.shared[sample.rows][:, sample.private.column].tocsc().indptr)
+    assert {1, 2, 3} <= set(users) <= {1, 2, 3, 4}
     positives = Targets(is_positive.astype(np.int32), np.array([[-1], [1]], dtype=np.int8))
     problems = solver._problems(positives, 10.0)
     classes = RowsOfClasses.of(positives.row_class[sample.rows], 2)
@@ -164,11 +165,13 @@ def test_features_of_a_single_row_of_the_sample_have_the_weights_of_the_definiti
 def minimum_over(sample, solver, shared, base, columns, is_positive):
     """Return the weights of some columns that are best for a sample, from its definition.
 
-    Every feature has a weight, those too that are private in all rows or in the sample.
+    Every feature has a weight, those too that are private in all rows or in the sample. Drawn rows
+    do without the latter.
     """
     n, n_private = sample.rows.size, columns.size - sample.columns.size
     constant = np.full((n, 1), solver._features.constant)
     X = np.hstack([solver._features.shared[sample.rows].toarray(), constant])[:, columns]
+    X[np.ix_(~is_positive[sample.rows], np.arange(sample.columns.size, columns.size))] = 0
     X = np.hstack([X, np.diag(np.sqrt(shared.private_square[sample.rows] / sample.count))])
     cost, t = sample.count * shared.cost[sample.rows], is_positive[sample.rows]
     own = -X[:, columns.size :].diagonal() * base.rows.slope[sample.rows] * sample.count
