@@ -23,14 +23,17 @@ def norms_of_rows(rows):
 
 @part
 def _square(values):
-    """Return Σ v², in eight sums that need not wait for each other."""
-    sums, whole = np.zeros(8), values.size - values.size % 8
-    for first in range(0, whole, 8):
-        for q in range(8):
-            sums[q] += np.float64(values[first + q]) * values[first + q]
+    """Return Σ v², in four sums that need not wait for each other."""
+    first = second = third = fourth = 0.0
+    whole = values.size - values.size % 4
+    for j in range(0, whole, 4):
+        first += np.float64(values[j]) * values[j]
+        second += np.float64(values[j + 1]) * values[j + 1]
+        third += np.float64(values[j + 2]) * values[j + 2]
+        fourth += np.float64(values[j + 3]) * values[j + 3]
     for j in range(whole, values.size):
-        sums[0] += np.float64(values[j]) * values[j]
-    return sums.sum()
+        first += np.float64(values[j]) * values[j]
+    return (first + second) + (third + fourth)
 
 
 @compiled

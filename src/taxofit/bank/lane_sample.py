@@ -8,7 +8,7 @@ grow with the rows, so the more there are the more it saves.
 A row that stands for a rows has a times their cost, and a-th of their private square: the margin
 that its private features give it stays. Weights change where any positive row has a feature, all
 others stay at the base. The gradient there is that of all rows: what is sampled is how it changes.
-Features that a single positive row has, and hardly any other, are private there: up to half of them.
+Features that a single positive row has, and hardly any other, are private: up to half of them.
 """
 
 from __future__ import annotations

@@ -42,24 +42,11 @@ def load_labels(positive, classes, tables, lanes, masks):
         positive[i] &= others
     for k in range(LANES):
         if masks[FRESH, k] > 0:
-            for i in _positive_rows(classes, tables[lanes[k].problem]):
-                positive[i] |= np.uint16(1 << k)
-
-
-@part
-def _positive_rows(classes, table):
-    """Return the rows of the classes that a table has above 0."""
-    n_rows = 0
-    for group in range(table.size):
-        if table[group] > 0:
-            n_rows += classes.indptr[group + 1] - classes.indptr[group]
-    found, n_found = np.empty(n_rows, dtype=np.int64), 0
-    for group in range(table.size):
-        if table[group] > 0:
-            for a in range(classes.indptr[group], classes.indptr[group + 1]):
-                found[n_found] = classes.rows[a]
-                n_found += 1
-    return found
+            table = tables[lanes[k].problem]
+            for group in range(table.size):
+                if table[group] > 0:
+                    for a in range(classes.indptr[group], classes.indptr[group + 1]):
+                        positive[classes.rows[a]] |= np.uint16(1 << k)
 
 
 @part
@@ -86,8 +73,12 @@ def begin_at_base(D, rows, base, loss, classes, tables, residual, lanes, masks):
     for k in range(LANES):
         if masks[FRESH, k] > 0:
             lanes[k].loss = loss
-            for i in _positive_rows(classes, tables[lanes[k].problem]):
-                lanes[k].loss += _begin_positive(D, rows, base, residual, i, k)
+            table = tables[lanes[k].problem]
+            for group in range(table.size):
+                if table[group] > 0:
+                    for a in range(classes.indptr[group], classes.indptr[group + 1]):
+                        i = classes.rows[a]
+                        lanes[k].loss += _begin_positive(D, rows, base, residual, i, k)
 
 
 @numba.njit(inline="always")
@@ -198,10 +189,10 @@ def gradient_norms_at_zero(indptr, indices, data, weight, total, classes, tables
     n_features, whole = total.size, 0.0
     for j in range(n_features):
         whole += total[j] * total[j]
-    norms = np.empty(tables.shape[0])
-    positive = np.zeros(n_features)
+    norms, positive = np.empty(tables.shape[0]), np.zeros(n_features)
+    found = np.empty(classes.rows.size, dtype=np.int64)
     for b in range(tables.shape[0]):
-        mine = _positive_rows(classes, tables[b])
+        mine = found[: _find_positive_rows(classes, tables[b], found)]
         for i in mine:
             for q in range(indptr[i], indptr[i + 1]):
                 positive[indices[q]] += weight[i] * data[q]
@@ -213,3 +204,15 @@ def gradient_norms_at_zero(indptr, indices, data, weight, total, classes, tables
                 positive[j] = 0
         norms[b] = 0.5 * math.sqrt(max(square, 0.0))
     return norms
+
+
+@part
+def _find_positive_rows(classes, table, found):
+    """Write down the rows of the classes that a table has above 0; return how many they are."""
+    n_found = 0
+    for group in range(table.size):
+        if table[group] > 0:
+            for a in range(classes.indptr[group], classes.indptr[group + 1]):
+                found[n_found] = classes.rows[a]
+                n_found += 1
+    return n_found
