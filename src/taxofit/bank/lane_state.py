@@ -129,7 +129,8 @@ class RowsOfClasses(NamedTuple):
     def of(cls, row_class: np.ndarray, n_classes: int) -> RowsOfClasses:
         """Return them, given the class of every row."""
         sizes = np.bincount(row_class, minlength=n_classes)
-        return cls(np.append(0, np.cumsum(sizes)), np.argsort(row_class, kind="stable"))
+        short = row_class.astype(np.min_scalar_type(n_classes))  # for a radix sort
+        return cls(np.append(0, np.cumsum(sizes)), np.argsort(short, kind="stable"))
 
 
 class Problems(NamedTuple):
