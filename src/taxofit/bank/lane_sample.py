@@ -31,6 +31,7 @@ from taxofit.bank.lane_state import (
 )
 from taxofit.bank.lane_tiles import arrange_columns, stops_of_frequent
 from taxofit.bank.private_features import Origins
+from taxofit.bank.sample_loops import ABSENT, PRIVATE, count_users, take_entries
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +57,6 @@ MOST_IGNORED = 3
 LEAST_COST = 0.5
 # How exactly to solve, as a tolerance of the rule. Ten times as exactly makes no better starts.
 TOLERANCE = 0.3
-PRIVATE, ABSENT = -1, -2  # features that are no columns of a sample
 
 
 class SampledStarts:
@@ -126,29 +126,26 @@ class SampledStarts:
         count = is_positive.astype(np.float32)
         count[others[:n_drawn]] = others.size / n_drawn
         chosen = np.flatnonzero(count)
-        X = self._shared[chosen]
-        n_shared, of_positive = X.shape[1], np.repeat(is_positive[chosen], np.diff(X.indptr))
-        n_positive = np.bincount(X.indices[of_positive], minlength=n_shared)
-        n_users = np.bincount(X.indices, minlength=n_shared)
+        csr, n_shared = (self._shared.indptr, self._shared.indices), self._shared.shape[1]
+        n_users, n_positive = np.zeros((2, n_shared), dtype=np.int32)
+        count_users(*csr, chosen, is_positive, n_users, n_positive)
         is_private = (n_positive == 1) & (n_users <= 1 + MOST_IGNORED)
         columns = np.flatnonzero((n_positive > 0) & ~is_private)
         place = np.where(is_private, PRIVATE, ABSENT).astype(np.int32)
         place[columns] = np.arange(columns.size)
-        places = place[X.indices]
-        is_kept, is_alone = places >= 0, of_positive & (places == PRIVATE)
-        stops, stops_alone = (np.append(0, np.cumsum(a))[X.indptr] for a in (is_kept, is_alone))
-        entries = (X.data[is_kept], places[is_kept], stops)
-        return Sample(
-            rows=chosen,
-            count=count[chosen],
-            columns=np.append(columns, n_shared),
-            entries=sparse.csr_array(entries, shape=(chosen.size, columns.size)),
-            private=PrivateEntries(
-                np.repeat(np.arange(chosen.size), np.diff(stops_alone)),
-                X.indices[is_alone],
-                X.data[is_alone],
-            ),
-        )
+        entries = _empty_csr(chosen.size, columns.size, int(n_users[columns].sum()))
+        private = PrivateEntries.empty(int(is_private.sum()))
+        arrays = (entries.indptr, entries.indices, entries.data)
+        take_entries(*csr, self._shared.data, chosen, is_positive, place, arrays, tuple(private))
+        return Sample(chosen, count[chosen], np.append(columns, n_shared), entries, private)
+
+
+def _empty_csr(n_rows: int, n_columns: int, n_entries: int) -> Any:
+    """Return a matrix whose entries are still to be written."""
+    data, indices = np.empty(n_entries, dtype=np.float32), np.zeros(n_entries, dtype=np.int32)
+    stops = np.zeros(n_rows + 1, dtype=np.int32)
+    stops[-1] = n_entries
+    return sparse.csr_array((data, indices, stops), shape=(n_rows, n_columns))
 
 
 def _which_fit(problems: Problems, n_rows: float) -> NDArray[np.bool_]:
@@ -168,6 +165,15 @@ class PrivateEntries(NamedTuple):
     row: NDArray[np.int64]  # in the sample
     column: NDArray[np.int32]  # of the shared features
     value: NDArray[np.float32]
+
+    @classmethod
+    def empty(cls, n_entries: int) -> PrivateEntries:
+        """Return entries that are still to be written."""
+        return cls(
+            np.empty(n_entries, dtype=np.int64),
+            np.empty(n_entries, dtype=np.int32),
+            np.empty(n_entries, dtype=np.float32),
+        )
 
 
 @dataclass(frozen=True, eq=False)

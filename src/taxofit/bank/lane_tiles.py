@@ -89,6 +89,8 @@ def stops_of_frequent(X: Any, n_frequent: int) -> NDArray[np.uint64]:
     >>> stops_of_frequent(X, n_frequent=1)
     array([1, 3], dtype=uint64)
     """
+    if n_frequent == X.shape[1]:
+        return X.indptr[1:].astype(np.uint64)
     starts = X.indptr[:-1].astype(np.uint64)
     for start, stop, rows in row_chunks(X):
         n_before = np.append(0, np.cumsum(rows.indices < n_frequent))

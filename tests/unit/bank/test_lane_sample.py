@@ -144,6 +144,23 @@ def test_rows_that_stand_for_others_have_their_margins_and_their_derivatives():
     np.testing.assert_allclose(block.base.rows.curvature.sum(), base.mass, rtol=0.1)
 
 
+def test_a_sample_has_the_entries_of_its_rows_in_features_of_positive_ones():
+    rows, row_class = topics()
+    solver = LaneSolver(rows, SolverSettings())
+    is_positive = row_class[solver._order] < 2
+    sample = solver._samples._draw(is_positive, 60)
+    X, positive = solver._features.shared[sample.rows].toarray(), is_positive[sample.rows]
+    n_positive, n_users = (X[positive] > 0).sum(axis=0), (X > 0).sum(axis=0)
+    is_private = (n_positive == 1) & (n_users <= 4)
+    columns = np.flatnonzero((n_positive > 0) & ~is_private)
+    np.testing.assert_array_equal(sample.columns, np.append(columns, X.shape[1]))
+    np.testing.assert_array_equal(sample.entries.toarray(), X[:, columns])
+    alone = sparse.csr_array(np.where(positive[:, None] & is_private, X, 0)).tocoo()
+    assert alone.nnz > 0
+    for found, expected in zip(sample.private, (*alone.coords, alone.data), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_features_that_are_private_in_a_sample_have_the_weights_of_the_definition():
     rows, row_class = topics()
     solver = LaneSolver(rows, SolverSettings())
