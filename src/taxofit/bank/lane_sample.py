@@ -9,6 +9,7 @@ A row that stands for a rows has a times their cost, and a-th of their private s
 that its private features give it stays. Weights change where any positive row has a feature, all
 others stay at the base. The gradient there is that of all rows: what is sampled is how it changes.
 Features that a single positive row has, and hardly any other, are private: up to half of them.
+Where a block has too many positive rows, its largest problems stay out and start at the base.
 """
 
 from __future__ import annotations
