@@ -25,6 +25,7 @@ import numpy as np
 from taxofit.bank.lane_state import (
     CONJUGATING,
     DIRECTION,
+    ENDING,
     MEAN_SHARE,
     ON_MEAN,
     SCALED_RESIDUAL,
@@ -44,7 +45,14 @@ from taxofit.bank.simd import (
 )
 from taxofit.compiling import part
 
-__all__ = ["HeavyRows", "correct_directions", "find_heavy_rows", "solve_heavy", "start_heavy"]
+__all__ = [
+    "HeavyRows",
+    "correct_directions",
+    "find_heavy_rows",
+    "solve_heavy",
+    "solve_small",
+    "start_heavy",
+]
 
 # Passes that only multiply, for some nodes of NAICS at C = 10: 985 with 31 rows, 914 with 47,
 # and 889 with 63, whose systems cost more than that saves.
@@ -69,6 +77,8 @@ class HeavyRows(NamedTuple):
     answer: np.ndarray  # float64 (16, N_BLOCKS * 16): of the small system
     table: np.ndarray  # float32 (m, 16): zeros, to spread rows out
     ranked: np.ndarray  # float32 (CANDIDATES,): to rank curvatures in
+    bending: np.ndarray  # float32 (16, MOST): D' / D, see `lane_step_end`
+    bend: np.ndarray  # float64 (N_BLOCKS * 16,): answer of the small system to that, of one lane
 
     @classmethod
     def empty(cls, n_features: int) -> HeavyRows:
@@ -82,6 +92,8 @@ class HeavyRows(NamedTuple):
             np.zeros((LANES, N_BLOCKS * LANES)),
             np.zeros((n_features, LANES), dtype=np.float32),
             np.zeros(CANDIDATES, dtype=np.float32),
+            np.zeros((LANES, MOST), dtype=np.float32),
+            np.zeros(N_BLOCKS * LANES),
         )
 
 
@@ -221,7 +233,7 @@ def solve_heavy(heavy, entries, light, residual, served, coefficients, totals):
             n, y = heavy.n_rows[k], heavy.answer[k]
             _multiply_residual(heavy.rows[k], entries, light.scale, residual, n, y, k)
             y[n] = totals[ON_MEAN, k]
-            totals[SCALED_RESIDUAL, k] -= _solve(heavy.factor[k], n, y)
+            totals[SCALED_RESIDUAL, k] -= solve_small(heavy.factor[k], n, y)
             coefficients[MEAN_SHARE, k] = -y[n]
 
 
@@ -241,7 +253,7 @@ def _multiply_residual(rows, entries, scale, residual, n, y, k):
 
 
 @numba.njit(inline="always")
-def _solve(U, n, y):
+def solve_small(U, n, y):
     """Solve the small system for y, in place; return by how much r·M r has to come down."""
     n_blocks, energy = (n >> 4) + 1, 0.0
     for a in range(n + 1):
@@ -269,7 +281,7 @@ def correct_directions(heavy, entries, light, direction, masks, totals):
     last = direction.shape[0] - 1
     on_constant = entries.constant[0] * light.scale[last]
     for k in range(LANES):
-        if masks[STARTING, k] + masks[CONJUGATING, k] > 0:
+        if masks[STARTING, k] + masks[CONJUGATING, k] + masks[ENDING, k] > 0:
             change, total = 0.0, 0.0
             for a in range(heavy.n_rows[k]):
                 i, share = heavy.rows[k, a], heavy.answer[k, a]

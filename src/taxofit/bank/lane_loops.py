@@ -37,6 +37,7 @@ from taxofit.bank.lane_state import (
     NORM,
     ON_CONSTANT,
     ON_MEAN,
+    ONWARD,
     RESIDUAL,
     SCALED_RESIDUAL,
     SLOPE,
@@ -317,22 +318,25 @@ def feature_pass(columns, pull, gradient, weights, light, vectors, masks, coeffi
 def next_directions(vectors, light, masks, coefficients, totals):
     """Set v = M (r + share · μ) + β v in conjugating lanes, μ the mean row; totals get v·v.
 
-    Trying lanes take v = δ + λ s.
+    Trying lanes take v = δ + λ s + ω (M r + β v) + share · M μ. Of a step that ends as it is, ω and
+    the share are 0; see :mod:`taxofit.bank.lane_step_end`.
     """
     P, S, V, R = vectors.point, vectors.step, vectors.direction, vectors.residual
     m = V.shape[0]
     conjugating, beta = load(masks, CONJUGATING), load(coefficients, BETA)
     trying, length = load(masks, TRYING), load(coefficients, LENGTH)
-    share = load(coefficients, MEAN_SHARE)
+    share, onward = load(coefficients, MEAN_SHARE), load(coefficients, ONWARD)
     zero = splat(_f32(0))
     clear(totals, DIRECTION)
     for first in range(0, m, STRETCH):
         vv = zero
         for j in range(first, min(m, first + STRETCH)):
             v = load(V, j)
-            y = splat(light.scale[j]) * fma(share, splat(light.mean[j]), load(R, j))
-            v = pick(conjugating, fma(beta, v, y), v)
-            v = pick(trying, fma(length, load(S, j), load(P, j)), v)
+            scale = splat(light.scale[j])
+            shift, next_v = scale * share * splat(light.mean[j]), fma(beta, v, scale * load(R, j))
+            v = pick(conjugating, next_v + shift, v)
+            end = fma(length, load(S, j), load(P, j))
+            v = pick(trying, end + fma(onward, next_v, shift), v)
             store(V, j, v)
             vv = fma(v, v, vv)
         accumulate(totals, DIRECTION, vv)
@@ -347,7 +351,7 @@ def begin_directions(vectors, light, masks, coefficients, totals):
     P, S, V, R = vectors.point, vectors.step, vectors.direction, vectors.residual
     m = V.shape[0]
     conjugating, beta = load(masks, CONJUGATING), load(coefficients, BETA)
-    share = load(coefficients, MEAN_SHARE)
+    share, onward = load(coefficients, MEAN_SHARE), load(coefficients, ONWARD)
     starting, accepting = load(masks, STARTING), load(masks, ACCEPTING)
     trying, length = load(masks, TRYING), load(coefficients, LENGTH)
     zero = splat(_f32(0))
@@ -358,10 +362,12 @@ def begin_directions(vectors, light, masks, coefficients, totals):
             v, s = load(V, j), load(S, j)
             point = pick(accepting, v, load(P, j))
             s = pick(starting, zero, s)
-            y = splat(light.scale[j]) * fma(share, splat(light.mean[j]), load(R, j))
-            v = pick(conjugating, fma(beta, v, y), v)
-            v = pick(starting, y, v)
-            v = pick(trying, fma(length, s, point), v)
+            scale = splat(light.scale[j])
+            scaled, shift = scale * load(R, j), scale * share * splat(light.mean[j])
+            next_v = fma(beta, v, scaled)
+            v = pick(conjugating, next_v + shift, v)
+            v = pick(starting, scaled + shift, v)
+            v = pick(trying, fma(length, s, point) + fma(onward, next_v, shift), v)
             store(P, j, point)
             store(S, j, s)
             store(V, j, v)

@@ -31,15 +31,18 @@ __all__ = [
 
 # Rows of the small arrays that say what every lane does, and of those that say what came out.
 CURVING, EVALUATING, CONJUGATING, STARTING, ACCEPTING, TRYING, FRESH = range(7)
-CAUTIOUS, EVALUATED = 7, 8
-N_MASKS = 9
-ALPHA, BETA, LENGTH, MEAN_SHARE, CONSTANT_PRODUCT = range(5)
-N_COEFFICIENTS = 5
+CAUTIOUS, EVALUATED, ENDING = 7, 8, 9
+N_MASKS = 10
+ALPHA, BETA, LENGTH, MEAN_SHARE, CONSTANT_PRODUCT, ONWARD = range(6)
+N_COEFFICIENTS = 6
 ENERGY, ON_CONSTANT, LOSS, RESIDUAL, SCALED_RESIDUAL, STEP, GRADIENT, SLOPE, NORM = range(9)
 DIRECTION, LIGHT_MASS, ON_MEAN, STEP_ON_MEAN, STEP_SPREAD = range(9, 14)
 N_TOTALS = 14
 
 STRETCH = 128  # rows of a float32 sum
+# Evaluations from the base, the first included, in which rows on the wrong side count with the
+# curvature that they will meet, which saves evaluations at large C.
+N_CAUTIOUS = 2
 
 # What a lane waits for.
 IDLE, AT_BASE, TO_EVALUATE, TO_CURVE, FINISHED = range(5)
@@ -49,6 +52,7 @@ LANE = np.dtype(
         ("mode", np.int64),
         ("problem", np.int64),
         ("is_last", np.int64),  # whatever the evaluation says, there is nothing left to gain
+        ("is_bent", np.int64),  # whether the trial is off the line of the step, see `lane_step_end`
         ("start", np.int64),  # which of the starts it began at; -1 at the base
         ("converged", np.int64),
         ("n_newton", np.int64),
@@ -64,6 +68,7 @@ LANE = np.dtype(
         ("objective", np.float64),
         ("gradient", np.float64),  # its norm
         ("residual", np.float64),  # norm, of the Newton system
+        ("rate", np.float64),  # what the last step of conjugate gradients left of the residual
         ("forcing", np.float64),  # root of the energy to reach, relative to the first
         ("first_energy", np.float64),  # r·M r at the start of the system, M the preconditioner
         ("energy", np.float64),  # r·M r

@@ -15,6 +15,7 @@ import numba
 from taxofit.bank import lane_heavy_rows as heavy_rows
 from taxofit.bank import lane_loops as loops
 from taxofit.bank import lane_state as state
+from taxofit.bank import lane_step_end as step_end
 from taxofit.bank.lane_state import AT_BASE, FINISHED, TO_CURVE, TO_EVALUATE
 from taxofit.bank.simd import LANES, any_true, load
 from taxofit.compiling import part
@@ -34,9 +35,6 @@ NEAR_FORCING = 0.1
 LAST_FORCING = 0.2  # where the gradient is small enough already, and the gain is not
 MAX_CONJUGATE_STEPS = 30
 MAX_TRIALS = 12
-# Evaluations, the first included, in which rows on the wrong side count with the curvature that
-# they will meet, which saves evaluations at large C.
-N_CAUTIOUS = 2
 # How far the next step may go, times the last: after one that had to be shortened, and otherwise.
 WIDENED_AFTER_TRIALS, WIDENED = 2.0, 4.0
 MAX_GROWTH = 60.0
@@ -112,8 +110,12 @@ def run_lanes(
         any_begin = _decide(lanes, light.mean_square, masks, coefficients, totals, max_iter)
         if any_true(load(masks, state.EVALUATED)):
             heavy_rows.find_heavy_rows(heavy, row_lanes.curvature, lanes, masks)
+            step_end.note_bending(
+                heavy, row_lanes.pull, base.rows.slope, rows.cost, rows.private_square, masks
+            )
             heavy_rows.start_heavy(heavy, entries, light, lanes, masks)
             heavy_rows.solve_heavy(heavy, entries, light, residual, starting, coefficients, totals)
+        step_end.end_steps(heavy, entries, vectors.step, lanes, masks, coefficients, totals)
         if any_begin:
             loops.begin_directions(vectors, light, masks, coefficients, totals)
         else:
@@ -170,7 +172,7 @@ def _schedule(lanes, masks):
     for k in range(LANES):
         lane = lanes[k]
         masks[state.CURVING, k] = lane.mode == TO_CURVE
-        masks[state.CAUTIOUS, k] = lane.start < 0 and lane.n_newton + 1 < N_CAUTIOUS
+        masks[state.CAUTIOUS, k] = lane.start < 0 and lane.n_newton + 1 < state.N_CAUTIOUS
         masks[state.EVALUATING, k] = evaluates and lane.mode == TO_EVALUATE
         masks[state.EVALUATED, k] = masks[state.EVALUATING, k] > 0 or lane.mode == AT_BASE
         lane.n_passes += masks[state.CURVING, k] + masks[state.EVALUATING, k] > 0
@@ -185,14 +187,16 @@ def _decide(lanes, mean_square, masks, coefficients, totals, max_iter):
             masks[mask, k] = 0
         lane = lanes[k]
         if masks[state.CURVING, k] > 0:
+            before = lane.residual if lane.n_conjugate > 0 else lane.gradient
             lane.n_conjugate += 1
             lane.residual = math.sqrt(totals[state.RESIDUAL, k])
-            if _is_solved(lane, totals[state.SCALED_RESIDUAL, k]):
+            lane.rate = lane.residual / before
+            coefficients[state.BETA, k] = totals[state.SCALED_RESIDUAL, k] / lane.energy
+            if _is_solved(lane, totals[state.SCALED_RESIDUAL, k], totals[state.STEP, k]):
                 _try_step(lane, totals, k)
                 masks[state.TRYING, k] = 1
             else:
                 masks[state.CONJUGATING, k] = 1
-                coefficients[state.BETA, k] = totals[state.SCALED_RESIDUAL, k] / lane.energy
                 lane.energy = totals[state.SCALED_RESIDUAL, k]
         elif masks[state.EVALUATED, k] > 0:
             loss = lane.loss if lane.mode == AT_BASE else totals[state.LOSS, k]
@@ -223,19 +227,23 @@ def _decrement(lane, mean_square, totals, k):
 
 
 @part
-def _is_solved(lane, energy):
+def _is_solved(lane, energy, square):
     """Return whether conjugate gradients have done enough for this Newton step.
 
-    The residual counts as the preconditioner measures it, r·M r, which is about what is still to be
-    gained: stiff directions have large residuals that mean little.
+    Where its end is foreseen, going on makes no sense once what that leaves is less than what the
+    bend leaves. Elsewhere the residual counts as the preconditioner measures it, r·M r, which is
+    about what is still to be gained: stiff directions have large residuals that mean little.
     Where the gradient is small enough and the gain is not, the target says nothing about the step.
     """
-    forcing = lane.forcing if lane.gradient > lane.target else LAST_FORCING
-    return (
-        energy <= forcing * forcing * lane.first_energy
-        or (lane.residual <= 0.5 * lane.target < lane.gradient)
-        or lane.n_conjugate >= MAX_CONJUGATE_STEPS
-    )
+    if lane.n_conjugate >= MAX_CONJUGATE_STEPS:
+        return True
+    if lane.gradient <= lane.target:
+        return energy <= LAST_FORCING * LAST_FORCING * lane.first_energy
+    if step_end.is_foreseen(lane, square):
+        residual, by_bend = step_end.left_at_end(lane, square)
+        return residual <= 0.5 * lane.target + by_bend
+    is_exact = energy <= lane.forcing * lane.forcing * lane.first_energy
+    return is_exact or lane.residual <= 0.5 * lane.target
 
 
 @part
@@ -252,7 +260,7 @@ def _try_step(lane, totals, k):
     if lane.n_newton == 0 and lane.start < 0:
         on_mean, spread = totals[state.STEP_ON_MEAN, k], totals[state.STEP_SPREAD, k]
         lane.length = min(lane.length, _length_for_light_rows(lane, on_mean, spread))
-    lane.n_trials = 0
+    lane.n_trials = lane.is_bent = 0
     lane.is_last = 0.5 * lane.gain <= RELATIVE_DECREASE * lane.objective
     lane.mode = TO_EVALUATE
 
@@ -282,12 +290,15 @@ def _is_acceptable(lane, objective, slope):
     """Return whether the point tried is better than the one it was tried from.
 
     The objective is convex: if it still falls at the point tried, it has fallen all the way. Else
-    its value decides, and the slope where rounding hides the difference.
+    its value decides, and the slope where rounding hides the difference. Where a step is bent, the
+    point tried is not on its line, and the value decides alone.
     """
-    if lane.n_newton < 0 or lane.is_last or slope <= 0 or lane.length == 0:
+    if lane.n_newton < 0 or lane.is_last or lane.length == 0:
         return True
     not_higher = objective <= lane.objective * (1 + OBJECTIVE_ROUNDING)
-    return not_higher and slope <= ALLOWED_SLOPE * lane.gain
+    if lane.is_bent:
+        return not_higher
+    return slope <= 0 or (not_higher and slope <= ALLOWED_SLOPE * lane.gain)
 
 
 @part
@@ -296,10 +307,12 @@ def _shorten(lane, slope):
 
     Conjugate gradients say that the slope is -gain at 0 and grows by gain per unit there. If the
     growth itself grows by exp(κ) per unit, the slope is gain ((exp(κλ) - 1) / κ - 1) at λ: that
-    gives κ, and κ the root.
+    gives κ, and κ the root. A bent step is first tried straight.
     """
     lane.n_trials += 1
-    if lane.n_trials == MAX_TRIALS:
+    if lane.is_bent:
+        lane.is_bent = 0
+    elif lane.n_trials == MAX_TRIALS:
         lane.length = 0.0
     else:
         exponent = _exponent((1 + slope / lane.gain) / lane.length)  # κ times the length

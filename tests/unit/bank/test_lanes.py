@@ -2,12 +2,12 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from tests.compiled_parts import called
 
 from taxofit.bank import lane_heavy_rows as heavy_rows
 from taxofit.bank import lane_loops as loops
@@ -25,16 +25,6 @@ TOL = 1e-4
 C_GRID = [10.0**k for k in range(-3, 4)]
 # Float32 weights cannot always meet the gradient rule; then the objective must be this near.
 OBJECTIVE_FLOOR = 1e-9
-
-
-def called(part, *arguments):
-    """Call a part of the loops, which only compiled code can."""
-
-    @numba.njit
-    def call(*arguments):
-        return part(*arguments)
-
-    return call(*arguments)
 
 
 def random_rows(rng, n=60, d=40, density=0.1, *, n_private=25, **options):
