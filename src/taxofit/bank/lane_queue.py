@@ -23,6 +23,7 @@ def run_block(
     classes,
     tables,
     max_iter,
+    evaluation_share,
     starts,
     start_columns,
     rows,
@@ -50,6 +51,7 @@ def run_block(
     classes : RowsOfClasses
     tables : ndarray of int8, shape (width, n_classes)
     max_iter : int
+    evaluation_share : float
     starts : ndarray of float32, shape (n_starts, n_columns)
     start_columns : ndarray of int64, shape (n_columns,)
     rows : SharedRows
@@ -119,6 +121,7 @@ def run_block(
             coefficients,
             totals,
             max_iter,
+            evaluation_share,
             stop,
         )
 

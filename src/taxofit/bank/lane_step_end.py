@@ -39,10 +39,10 @@ from taxofit.bank.lane_state import (
 from taxofit.bank.simd import LANES
 from taxofit.compiling import part
 
-__all__ = ["end_steps", "is_foreseen", "left_at_end", "note_bending"]
+__all__ = ["end_steps", "is_exact", "is_foreseen", "left_at_end", "note_bending"]
 
-# Mean of q² over light rows, beyond which half of it says too little of exp(q) - 1 - q. From 0.1 to
-# 2, the more the better at C = 100, and no difference at 1.
+# Mean of q² over light rows, beyond which half of it says too little of exp(q) - 1 - q. Of 0.5, 2
+# and 8, 2 is best at C = 10 by 1 to 3 %; at 1 there is no difference.
 LONGEST = 2.0
 # Of Σ D q², what a bent step leaves of the gradient: within 1 % from 0.2 to 0.3.
 LEFT_BY_BEND = 0.25
@@ -55,21 +55,28 @@ MOST_LIGHT = 3.0
 
 
 @part
-def is_foreseen(lane, square):
-    """Return whether the end of a step, of this squared norm so far, can be foreseen.
-
-    It has to be short, conjugate gradients have to converge fast enough for a guess, and curvatures
-    have to be second derivatives: those of cautious evaluations are not.
-    """
-    is_short = lane.gain - square <= LONGEST * lane.mass
-    is_exact = lane.start >= 0 or lane.n_newton >= N_CAUTIOUS
-    return is_exact and is_short and LEFT_BY_GUESS * lane.rate < 1
+def is_exact(lane):
+    """Return whether curvatures are second derivatives: those of cautious evaluations are not."""
+    return lane.start >= 0 or lane.n_newton >= N_CAUTIOUS
 
 
 @part
-def left_at_end(lane, square):
+def is_foreseen(lane, totals, k):
+    """Return whether the end of the step of lane k is: light rows move little, the rate is good."""
+    return _motion(totals, k) <= LONGEST and LEFT_BY_GUESS * lane.rate < 1
+
+
+@part
+def left_at_end(lane, totals, k):
     """Return about what is left at the end of a step of the residual, and of the bend."""
-    return LEFT_BY_GUESS * lane.rate * lane.residual, LEFT_BY_BEND * (lane.gain - square)
+    energy = lane.gain - totals[STEP, k]
+    return LEFT_BY_GUESS * lane.rate * lane.residual, LEFT_BY_BEND * energy
+
+
+@part
+def _motion(totals, k):
+    """Return the mean of q² over light rows, if they were as at the base."""
+    return totals[STEP_ON_MEAN, k] ** 2 + totals[STEP_SPREAD, k]
 
 
 @part
@@ -98,14 +105,16 @@ def end_steps(heavy, entries, step, lanes, masks, coefficients, totals):
         masks[ENDING, k] = 0
         if masks[TRYING, k] > 0:
             is_whole = lane.n_trials == 0 and lane.length == 1
-            masks[ENDING, k] = is_whole and is_foreseen(lane, totals[STEP, k])
+            masks[ENDING, k] = is_whole and is_foreseen(lane, totals, k)
             coefficients[MEAN_SHARE, k] = coefficients[ONWARD, k] = 0
         if masks[ENDING, k] > 0:
             lane.is_bent = 1
             n, answer, bend = heavy.n_rows[k], heavy.answer[k], heavy.bend
             light = lane.gain - totals[STEP, k] - _bend_heavy(heavy, entries, step, k)
-            expected = totals[STEP_ON_MEAN, k] ** 2 + totals[STEP_SPREAD, k]
-            bend[n] = 0.5 * min(max(light, 0.0) / lane.mass, MOST_LIGHT * expected)
+            light = min(max(light, 0.0) / lane.mass, MOST_LIGHT * _motion(totals, k))
+            bend[n] = 0.5 * light
+            if not is_exact(lane):
+                bend[:n] = 0  # cautious curvatures are what heavy rows will meet
             solve_small(heavy.factor[k], n, bend)
             onward = coefficients[ALPHA, k]
             for a in range(n + 1):

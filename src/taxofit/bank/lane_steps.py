@@ -22,11 +22,6 @@ from taxofit.compiling import part
 
 __all__ = ["run_lanes"]
 
-# An evaluation (an exponential for every row, and more) makes a pass twice as long on NAICS, and a
-# fifth longer where rows have 100 entries: they wait for company, that of most lanes that are not
-# idle. Of 0.05 to 0.75, that much or more is best on NAICS by 1 %; for a web directory it is within
-# 2 % of the best, and 0.75 takes 8 % more.
-EVALUATION_SHARE = 0.55
 LOOSEST_FORCING = 0.2
 TIGHTEST_FORCING = 2e-3
 # From a start that is no base: on NAICS at C = 10, 4.19 evaluations and 6.89 products a node, where
@@ -62,6 +57,7 @@ def run_lanes(
     coefficients,
     totals,
     max_iter,
+    evaluation_share,
     stop,
 ):
     """Make passes until a lane has finished or all are idle, or until told to stop.
@@ -80,13 +76,15 @@ def run_lanes(
     totals : ndarray of float64, shape (N_TOTALS, 16)
     max_iter : int
         Newton steps after which a lane finishes unconverged.
+    evaluation_share : float
+        Of the lanes that are not idle, that have to wait for an evaluation before one is made.
     stop : ndarray of int64, shape (1,)
         Another thread sets it to have this one leave off.
     """
     entries, light = rows.entries, base.light
     direction, residual = vectors.direction, vectors.residual
     while True:
-        _schedule(lanes, masks)
+        _schedule(lanes, masks, evaluation_share)
         if any_true(load(masks, state.EVALUATING)):
             loops.evaluation_pass(rows, columns, row_lanes, base.rows, direction, masks, totals)
         elif any_true(load(masks, state.CURVING)):
@@ -161,14 +159,14 @@ def _note_masses(lanes, masks, totals):
 
 
 @part
-def _schedule(lanes, masks):
+def _schedule(lanes, masks, evaluation_share):
     """Say which lanes the next pass serves."""
     n_waiting, n_others = 0, 0
     for k in range(LANES):
         mode = lanes[k].mode
         n_waiting += mode == TO_EVALUATE
         n_others += mode in (AT_BASE, TO_CURVE)
-    evaluates = n_waiting >= EVALUATION_SHARE * (n_waiting + n_others)
+    evaluates = n_waiting >= evaluation_share * (n_waiting + n_others)
     for k in range(LANES):
         lane = lanes[k]
         masks[state.CURVING, k] = lane.mode == TO_CURVE
@@ -192,7 +190,7 @@ def _decide(lanes, mean_square, masks, coefficients, totals, max_iter):
             lane.residual = math.sqrt(totals[state.RESIDUAL, k])
             lane.rate = lane.residual / before
             coefficients[state.BETA, k] = totals[state.SCALED_RESIDUAL, k] / lane.energy
-            if _is_solved(lane, totals[state.SCALED_RESIDUAL, k], totals[state.STEP, k]):
+            if _is_solved(lane, totals, k):
                 _try_step(lane, totals, k)
                 masks[state.TRYING, k] = 1
             else:
@@ -227,23 +225,23 @@ def _decrement(lane, mean_square, totals, k):
 
 
 @part
-def _is_solved(lane, energy, square):
+def _is_solved(lane, totals, k):
     """Return whether conjugate gradients have done enough for this Newton step.
 
-    Where its end is foreseen, going on makes no sense once what that leaves is less than what the
-    bend leaves. Elsewhere the residual counts as the preconditioner measures it, r·M r, which is
-    about what is still to be gained: stiff directions have large residuals that mean little.
+    Where its end is foreseen, enough is what leaves less of the residual than the bend will leave.
+    Elsewhere the residual counts as the preconditioner measures it, r·M r, which is about what is
+    still to be gained: stiff directions have large residuals that mean little.
     Where the gradient is small enough and the gain is not, the target says nothing about the step.
     """
     if lane.n_conjugate >= MAX_CONJUGATE_STEPS:
         return True
+    share = totals[state.SCALED_RESIDUAL, k] / lane.first_energy
     if lane.gradient <= lane.target:
-        return energy <= LAST_FORCING * LAST_FORCING * lane.first_energy
-    if step_end.is_foreseen(lane, square):
-        residual, by_bend = step_end.left_at_end(lane, square)
+        return share <= LAST_FORCING**2
+    if step_end.is_exact(lane) and step_end.is_foreseen(lane, totals, k):
+        residual, by_bend = step_end.left_at_end(lane, totals, k)
         return residual <= 0.5 * lane.target + by_bend
-    is_exact = energy <= lane.forcing * lane.forcing * lane.first_energy
-    return is_exact or lane.residual <= 0.5 * lane.target
+    return share <= lane.forcing**2 or lane.residual <= 0.5 * lane.target
 
 
 @part

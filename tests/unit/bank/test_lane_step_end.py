@@ -90,8 +90,9 @@ def test_bending_is_how_the_curvature_of_rows_changes():
 
 
 @pytest.mark.parametrize("any_begin", [False, True])
+@pytest.mark.parametrize("is_cautious", [False, True])
 @pytest.mark.parametrize("n_heavy", [0, 5, 20])
-def test_a_step_goes_on_by_the_residual_and_against_its_bend(n_heavy, any_begin):
+def test_a_step_goes_on_by_the_residual_and_against_its_bend(n_heavy, is_cautious, any_begin):
     it, k = small_system(n_heavy), LANE
     point, step, direction, residual = (a[:, k].astype(np.float64) for a in it.vectors[:4])
     mean, M = it.light.mean.astype(np.float64), it.light.scale.astype(np.float64)
@@ -114,7 +115,7 @@ def test_a_step_goes_on_by_the_residual_and_against_its_bend(n_heavy, any_begin)
     D, q = it.curvature[:n_heavy, k].astype(np.float64), it.X[:n_heavy] @ step
     light = 3.0  # Σ D q² of light rows
     it.lanes["gain"][k] = np.sum(D * q**2) + light + step @ step
-    it.lanes["n_newton"][k] = state.N_CAUTIOUS
+    it.lanes["n_newton"][k] = state.N_CAUTIOUS - is_cautious
     it.totals[state.STEP, k], it.totals[state.STEP_SPREAD, k] = step @ step, 1.0
     it.coefficients[state.ALPHA, k], it.coefficients[state.BETA, k] = 0.8, 0.3
     it.coefficients[state.LENGTH, k] = it.masks[state.TRYING, k] = 1
@@ -142,6 +143,7 @@ def test_a_step_goes_on_by_the_residual_and_against_its_bend(n_heavy, any_begin)
     )
     S = np.vstack([it.X[it.heavy.rows[k, :n_heavy]], mean])
     curvature = np.append(D, it.lanes["mass"][k])
+    bending = np.zeros(n_heavy) if is_cautious else bending
     P = np.linalg.inv(np.diag(1 / M) + S.T @ (curvature[:, None] * S))
     bend = S.T @ (0.5 * curvature * np.append(bending * q**2, light / it.lanes["mass"][k]))
     expected = point + step + 0.8 * (P @ residual + 0.3 * direction) - P @ bend
@@ -150,13 +152,15 @@ def test_a_step_goes_on_by_the_residual_and_against_its_bend(n_heavy, any_begin)
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [("n_newton", 1), ("rate", 0.6), ("gain", 1e6), ("length", 0.5), ("n_trials", 1)],
+    ("field", "value"), [("rate", 0.6), ("spread", 5.0), ("length", 0.5), ("n_trials", 1)]
 )
 def test_a_step_whose_end_is_not_foreseen_ends_as_it_is(field, value):
     it, k = small_system(5), LANE
     it.lanes["n_newton"][k], it.lanes["gain"][k] = state.N_CAUTIOUS, 1.0
-    it.lanes[field][k] = value
+    if field == "spread":
+        it.totals[state.STEP_SPREAD, k] = value
+    else:
+        it.lanes[field][k] = value
     it.coefficients[state.LENGTH, k], it.masks[state.TRYING, k] = it.lanes["length"][k], 1
     it.coefficients[[state.ONWARD, state.MEAN_SHARE], k] = 7.0  # whatever was there before
     point, step = it.vectors.point[:, k].copy(), it.vectors.step[:, k].copy()
