@@ -260,9 +260,9 @@ def feature_pass(columns, pull, gradient, weights, light, vectors, masks, coeffi
     they stand at the base: there it is that already.
 
     Totals get r·r, r·M r, μ·M r of the mean row μ, s·s, s·μ and Σ_j spread_j s_j². Where any lane
-    has been evaluated they get g·g, g·s (the slope along the step) and ‖w₀ + v‖² too.
+    has been evaluated they get g·g, g·(v - δ) (the slope on the way) and ‖w₀ + v‖² too.
     """
-    S, V, R = vectors.step, vectors.direction, vectors.residual
+    P, S, V, R = vectors.point, vectors.step, vectors.direction, vectors.residual
     m = V.shape[0]
     alpha, on_constant = load(coefficients, ALPHA), load(coefficients, CONSTANT_PRODUCT)
     evaluating, evaluated = load(masks, EVALUATING), load(masks, EVALUATED)
@@ -291,7 +291,7 @@ def feature_pass(columns, pull, gradient, weights, light, vectors, masks, coeffi
                 g = pick(evaluating, splat(gradient[j]) + v + o, -r)
                 r = pick(evaluated, -g, r)
                 w = v + splat(weights[j])
-                gg, gs, ww = fma(g, g, gg), fma(g, s, gs), fma(w, w, ww)
+                gg, gs, ww = fma(g, g, gg), fma(g, v - load(P, j), gs), fma(w, w, ww)
             store(S, j, fma(alpha, v, s))
             store(R, j, r - alpha * (v + o))
         # Apart from the loop above: nine sums and the products need more registers than there are.

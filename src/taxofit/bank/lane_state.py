@@ -52,7 +52,7 @@ LANE = np.dtype(
         ("mode", np.int64),
         ("problem", np.int64),
         ("is_last", np.int64),  # whatever the evaluation says, there is nothing left to gain
-        ("is_bent", np.int64),  # whether the trial is off the line of the step, see `lane_step_end`
+        ("is_bent", np.int64),  # whether the trial goes beyond the step, see `lane_step_end`
         ("start", np.int64),  # which of the starts it began at; -1 at the base
         ("converged", np.int64),
         ("n_newton", np.int64),

@@ -26,6 +26,7 @@ import numpy as np
 from taxofit.bank.lane_heavy_rows import solve_small
 from taxofit.bank.lane_state import (
     ALPHA,
+    CURVING,
     ENDING,
     MEAN_SHARE,
     N_CAUTIOUS,
@@ -104,7 +105,7 @@ def end_steps(heavy, entries, step, lanes, masks, coefficients, totals):
         lane = lanes[k]
         masks[ENDING, k] = 0
         if masks[TRYING, k] > 0:
-            is_whole = lane.n_trials == 0 and lane.length == 1
+            is_whole = masks[CURVING, k] > 0 and lane.length == 1  # and tried for the first time
             masks[ENDING, k] = is_whole and is_foreseen(lane, totals, k)
             coefficients[MEAN_SHARE, k] = coefficients[ONWARD, k] = 0
         if masks[ENDING, k] > 0:

@@ -34,7 +34,7 @@ MAX_TRIALS = 12
 WIDENED_AFTER_TRIALS, WIDENED = 2.0, 4.0
 MAX_GROWTH = 60.0
 LENGTH_ACCURACY = 0.02
-ALLOWED_SLOPE = 0.4
+NO_SLOPE, ALLOWED_SLOPE = 1e-3, 0.4  # at the end of a step, of that at its beginning
 # Two evaluations of an objective in float32 differ by about this much without meaning anything.
 OBJECTIVE_ROUNDING = 3e-7
 # Below this share of the objective there is nothing left to gain: the float32 weights that are
@@ -199,7 +199,7 @@ def _decide(lanes, mean_square, masks, coefficients, totals, max_iter):
         elif masks[state.EVALUATED, k] > 0:
             loss = lane.loss if lane.mode == AT_BASE else totals[state.LOSS, k]
             objective = loss + 0.5 * totals[state.NORM, k]
-            slope = totals[state.SLOPE, k]
+            slope = totals[state.SLOPE, k] / lane.length if lane.length > 0 else 0.0
             if _is_acceptable(lane, objective, slope):
                 masks[state.ACCEPTING, k] = 1
                 gradient = math.sqrt(totals[state.GRADIENT, k])
@@ -287,16 +287,14 @@ def _length_for_light_rows(lane, on_mean, spread):
 def _is_acceptable(lane, objective, slope):
     """Return whether the point tried is better than the one it was tried from.
 
-    The objective is convex: if it still falls at the point tried, it has fallen all the way. Else
-    its value decides, and the slope where rounding hides the difference. Where a step is bent, the
-    point tried is not on its line, and the value decides alone.
+    The objective is convex: if it still falls at the point tried, or as good as does, it has fallen
+    all the way. Else its value decides, and the slope where rounding hides the difference.
     """
-    if lane.n_newton < 0 or lane.is_last or lane.length == 0:
+    is_falling = slope <= NO_SLOPE * lane.gain
+    if lane.n_newton < 0 or lane.is_last or is_falling or lane.length == 0:
         return True
     not_higher = objective <= lane.objective * (1 + OBJECTIVE_ROUNDING)
-    if lane.is_bent:
-        return not_higher
-    return slope <= 0 or (not_higher and slope <= ALLOWED_SLOPE * lane.gain)
+    return not_higher and slope <= ALLOWED_SLOPE * lane.gain
 
 
 @part
@@ -307,10 +305,11 @@ def _shorten(lane, slope):
     growth itself grows by exp(κ) per unit, the slope is gain ((exp(κλ) - 1) / κ - 1) at λ: that
     gives κ, and κ the root. A bent step is first tried straight.
     """
-    lane.n_trials += 1
     if lane.is_bent:
         lane.is_bent = 0
-    elif lane.n_trials == MAX_TRIALS:
+        return
+    lane.n_trials += 1
+    if lane.n_trials == MAX_TRIALS:
         lane.length = 0.0
     else:
         exponent = _exponent((1 + slope / lane.gain) / lane.length)  # κ times the length

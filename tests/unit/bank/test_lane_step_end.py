@@ -118,7 +118,7 @@ def test_a_step_goes_on_by_the_residual_and_against_its_bend(n_heavy, is_cautiou
     it.lanes["n_newton"][k] = state.N_CAUTIOUS - is_cautious
     it.totals[state.STEP, k], it.totals[state.STEP_SPREAD, k] = step @ step, 1.0
     it.coefficients[state.ALPHA, k], it.coefficients[state.BETA, k] = 0.8, 0.3
-    it.coefficients[state.LENGTH, k] = it.masks[state.TRYING, k] = 1
+    it.coefficients[state.LENGTH, k] = it.masks[[state.CURVING, state.TRYING], k] = 1
     called(
         step_end.end_steps,
         it.heavy,
@@ -152,13 +152,16 @@ def test_a_step_goes_on_by_the_residual_and_against_its_bend(n_heavy, is_cautiou
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("rate", 0.6), ("spread", 5.0), ("length", 0.5), ("n_trials", 1)]
+    ("field", "value"), [("rate", 0.6), ("spread", 5.0), ("length", 0.5), ("curving", 0)]
 )
 def test_a_step_whose_end_is_not_foreseen_ends_as_it_is(field, value):
     it, k = small_system(5), LANE
     it.lanes["n_newton"][k], it.lanes["gain"][k] = state.N_CAUTIOUS, 1.0
+    it.masks[state.CURVING, k] = 1
     if field == "spread":
         it.totals[state.STEP_SPREAD, k] = value
+    elif field == "curving":
+        it.masks[state.CURVING, k] = value
     else:
         it.lanes[field][k] = value
     it.coefficients[state.LENGTH, k], it.masks[state.TRYING, k] = it.lanes["length"][k], 1
@@ -183,12 +186,17 @@ def test_a_step_whose_end_is_not_foreseen_ends_as_it_is(field, value):
 def test_a_bent_step_that_gains_nothing_is_tried_straight_and_then_shortened():
     lane = np.zeros(1, dtype=state.LANE)[0]
     lane["objective"], lane["gain"], lane["length"], lane["is_bent"] = 10.0, 1.0, 1.0, 1
-    assert called(steps._is_acceptable, lane, 9.0, 0.1)
-    assert not called(
-        steps._is_acceptable, lane, 11.0, -0.1
-    )  # off the line: its slope says nothing
-    called(steps._shorten, lane, -0.1)
-    assert (lane["is_bent"], lane["length"], lane["n_trials"]) == (0, 1.0, 1)
-    assert called(steps._is_acceptable, lane, 9.9, -0.1)
+    assert not called(steps._is_acceptable, lane, 11.0, 0.1)
+    called(steps._shorten, lane, 0.1)
+    assert (lane["is_bent"], lane["length"], lane["n_trials"]) == (0, 1.0, 0)
+    assert not called(steps._is_acceptable, lane, 11.0, 2.0)
     called(steps._shorten, lane, 2.0)
     assert 0 < lane["length"] < 1
+
+
+def test_a_step_is_taken_where_rounding_hides_that_the_objective_falls():
+    lane = np.zeros(1, dtype=state.LANE)[0]
+    lane["objective"], lane["gain"], lane["length"] = 10.0, 1e-8, 1.0
+    rounded = 10.0 * (1 + 5e-7)
+    assert called(steps._is_acceptable, lane, rounded, 1e-13)
+    assert not called(steps._is_acceptable, lane, rounded, 1e-9)

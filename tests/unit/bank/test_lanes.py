@@ -322,7 +322,7 @@ def evaluated_by_definition(block, w):
 def test_evaluation_pass_finds_errors_curvature_and_gradient(block):
     use = np.arange(simd.LANES) < 9
     block.masks[[state.EVALUATING, state.EVALUATED]] = use
-    slope = block.vectors.step.astype(np.float64)
+    way = block.vectors.direction.astype(np.float64) - block.vectors.point
     kept = block.row_lanes.curvature.copy()
     called(
         loops.evaluation_pass,
@@ -344,7 +344,7 @@ def test_evaluation_pass_finds_errors_curvature_and_gradient(block):
     np.testing.assert_array_equal(block.row_lanes.curvature[:, ~use], kept[:, ~use])
     np.testing.assert_allclose(block.vectors.residual[:, use], -g[:, use], rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(block.totals[state.LOSS, use], loss[use], rtol=1e-4)
-    slope = (g * slope).sum(axis=0)
+    slope = (g * way).sum(axis=0)
     np.testing.assert_allclose(block.totals[state.SLOPE, use], slope[use], rtol=1e-3, atol=1e-3)
     square = (g**2).sum(axis=0)
     np.testing.assert_allclose(block.totals[state.GRADIENT, use], square[use], rtol=1e-3)
