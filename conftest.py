@@ -3,11 +3,13 @@
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 collect_ignore = [] if find_spec("torch") else ["src/taxofit/bank/torch_kernels.py"]
 SOURCES = Path(__file__).parent / "src"
 
 
-def pytest_configure(config):
+def pytest_configure(config: pytest.Config) -> None:
     """Throw compiled loops away that are older than any source file.
 
     Numba looks at the file of the loop that Python calls, not at those of the parts that it calls.
