@@ -66,6 +66,11 @@ def small_system(n_heavy):
     )
 
 
+def end_steps(it):
+    rest = (it.lanes, it.masks, it.coefficients, it.totals)
+    called(step_end.end_steps, it.heavy, it.entries, it.vectors.step, *rest)
+
+
 def test_bending_is_how_the_curvature_of_rows_changes():
     rng = np.random.default_rng(0)
     n, step = heavy_rows.MOST, 1e-4
@@ -119,16 +124,7 @@ def test_a_step_goes_on_by_the_residual_and_against_its_bend(n_heavy, is_cautiou
     it.totals[state.STEP, k], it.totals[state.STEP_SPREAD, k] = step @ step, 1.0
     it.coefficients[state.ALPHA, k], it.coefficients[state.BETA, k] = 0.8, 0.3
     it.coefficients[state.LENGTH, k] = it.masks[[state.CURVING, state.TRYING], k] = 1
-    called(
-        step_end.end_steps,
-        it.heavy,
-        it.entries,
-        it.vectors.step,
-        it.lanes,
-        it.masks,
-        it.coefficients,
-        it.totals,
-    )
+    end_steps(it)
     assert it.lanes["is_bent"][k] == 1
     update = loops.begin_directions if any_begin else loops.next_directions
     called(update, it.vectors, it.light, it.masks, it.coefficients, it.totals)
@@ -167,16 +163,7 @@ def test_a_step_whose_end_is_not_foreseen_ends_as_it_is(field, value):
     it.coefficients[state.LENGTH, k], it.masks[state.TRYING, k] = it.lanes["length"][k], 1
     it.coefficients[[state.ONWARD, state.MEAN_SHARE], k] = 7.0  # whatever was there before
     point, step = it.vectors.point[:, k].copy(), it.vectors.step[:, k].copy()
-    called(
-        step_end.end_steps,
-        it.heavy,
-        it.entries,
-        it.vectors.step,
-        it.lanes,
-        it.masks,
-        it.coefficients,
-        it.totals,
-    )
+    end_steps(it)
     called(loops.next_directions, it.vectors, it.light, it.masks, it.coefficients, it.totals)
     assert not it.masks[state.ENDING].any()
     expected = point + it.lanes["length"][k] * step
