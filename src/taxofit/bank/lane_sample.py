@@ -2,8 +2,8 @@
 
 The negative rows of a rare node say much the same as each other. Some hundreds of them, and all
 rows that are positive in any problem of a block, put its weights nearly where all rows do: from
-there NAICS's nodes take two to four Newton steps instead of four to six. A sample does not have to
-grow with the rows, so the more there are the more it saves.
+there NAICS's nodes take two or three Newton steps instead of three to five. A sample does not have
+to grow with the rows, so the more there are the more it saves.
 
 A row that stands for a rows has a times their cost, and a-th of their private square: the margin
 that its private features give it stays. Weights change where any positive row has a feature, all
