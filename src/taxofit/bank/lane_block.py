@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from taxofit.bank import lane_state as state
-from taxofit.bank.lane_heavy_rows import HeavyRows
+from taxofit.bank.lane_heavy_rows import MOST, HeavyRows
 from taxofit.bank.lane_queue import run_block
 from taxofit.bank.simd import LANES, line_aligned
 from taxofit.bank.solver import BlockSolution
@@ -51,6 +51,7 @@ class LaneBlock:
         base: Base,
         problems: Problems,
         starts: Starts | None = None,
+        most_heavy: int = MOST,
     ) -> None:
         n, m, width = rows.cost.size, base.weights.size, problems.n_positive.size
         self.origins, self.rows, self.columns = origins, rows, columns
@@ -61,7 +62,7 @@ class LaneBlock:
         self.vectors = state.FeatureLanes(point, step, direction, residual, product)
         curvature, pull = line_aligned(2, n)
         self.row_lanes = state.RowLanes(curvature, pull, np.zeros(n, dtype=np.uint16))
-        self.heavy = HeavyRows.empty(m)
+        self.heavy = HeavyRows.empty(m, most_heavy)
         self.lanes = np.zeros(LANES, dtype=state.LANE)
         self.masks = np.zeros((state.N_MASKS, LANES), dtype=np.float32)
         self.coefficients = np.zeros((state.N_COEFFICIENTS, LANES), dtype=np.float32)

@@ -69,6 +69,7 @@ ONE = np.uint16(1)
 class HeavyRows(NamedTuple):
     """The heaviest rows of every lane that started from the all-negative solution."""
 
+    most: int  # rows of a lane, up to MOST
     n_rows: np.ndarray  # int64 (16,); 0 in lanes that have none
     threshold: np.ndarray  # float32 (1, 16): curvature from which rows are looked at
     rows: np.ndarray  # int64 (16, CANDIDATES)
@@ -81,9 +82,10 @@ class HeavyRows(NamedTuple):
     bend: np.ndarray  # float64 (N_BLOCKS * 16,): answer of the small system to that, of one lane
 
     @classmethod
-    def empty(cls, n_features: int) -> HeavyRows:
+    def empty(cls, n_features: int, most: int = MOST) -> HeavyRows:
         """Return no rows for any lane."""
         return cls(
+            most,
             np.zeros(LANES, dtype=np.int64),
             np.zeros((1, LANES), dtype=np.float32),
             np.zeros((LANES, CANDIDATES), dtype=np.int64),
@@ -120,27 +122,31 @@ def find_heavy_rows(heavy, curvature, lanes, masks):
             rows[k, n], found[k, n] = i, curvature[i, k]
             n_rows[k] = n + 1
             if n + 1 == CANDIDATES:
-                n_rows[k], threshold[0, k] = _keep_heaviest(rows[k], found[k], n + 1, ranked)
+                n_rows[k], threshold[0, k] = _keep_heaviest(
+                    rows[k], found[k], n + 1, ranked, heavy.most
+                )
             above &= above - ONE
     for k in range(LANES):
-        if masks[STARTING, k] > 0 and n_rows[k] > MOST:
-            n_rows[k], threshold[0, k] = _keep_heaviest(rows[k], found[k], n_rows[k], ranked)
+        if masks[STARTING, k] > 0 and n_rows[k] > heavy.most:
+            n_rows[k], threshold[0, k] = _keep_heaviest(
+                rows[k], found[k], n_rows[k], ranked, heavy.most
+            )
         if masks[STARTING, k] > 0:
             threshold[0, k] = max(FORESIGHT * threshold[0, k], LEAST)
 
 
 @part
-def _keep_heaviest(rows, curvature, n, ranked):
+def _keep_heaviest(rows, curvature, n, ranked, most):
     """Bring the heaviest of n candidates to the front.
 
     Return how many they are, and the curvature of the lightest.
     """
     for a in range(n):
         ranked[a] = curvature[a]
-    least = value_of_rank(ranked, n, n - MOST)
+    least = value_of_rank(ranked, n, n - most)
     n_kept = 0
     for a in range(n):
-        if curvature[a] >= least and n_kept < MOST:
+        if curvature[a] >= least and n_kept < most:
             rows[n_kept], curvature[n_kept] = rows[a], curvature[a]
             n_kept += 1
     return n_kept, least

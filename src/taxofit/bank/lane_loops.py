@@ -346,7 +346,8 @@ def next_directions(vectors, light, masks, coefficients, totals):
 def begin_directions(vectors, light, masks, coefficients, totals):
     """As :func:`next_directions` where lanes accept a point or start conjugate gradients, too.
 
-    Accepting lanes make v their point. Starting ones take v = M (r + share · μ) and a step of 0.
+    Accepting lanes make v their point. Starting ones take v = M (r + share · μ) and a step of 0;
+    others have finished, and leave a v of 0 to the next problem.
     """
     P, S, V, R = vectors.point, vectors.step, vectors.direction, vectors.residual
     m = V.shape[0]
@@ -354,7 +355,7 @@ def begin_directions(vectors, light, masks, coefficients, totals):
     share, onward = load(coefficients, MEAN_SHARE), load(coefficients, ONWARD)
     starting, accepting = load(masks, STARTING), load(masks, ACCEPTING)
     trying, length = load(masks, TRYING), load(coefficients, LENGTH)
-    zero = splat(_f32(0))
+    finished, zero = accepting - starting, splat(_f32(0))
     clear(totals, DIRECTION)
     for first in range(0, m, STRETCH):
         vv = zero
@@ -366,7 +367,7 @@ def begin_directions(vectors, light, masks, coefficients, totals):
             scaled, shift = scale * load(R, j), scale * share * splat(light.mean[j])
             next_v = fma(beta, v, scaled)
             v = pick(conjugating, next_v + shift, v)
-            v = pick(starting, scaled + shift, v)
+            v = pick(finished, zero, pick(starting, scaled + shift, v))
             v = pick(trying, fma(length, s, point) + fma(onward, next_v, shift), v)
             store(P, j, point)
             store(S, j, s)

@@ -10,7 +10,7 @@ import numba
 from taxofit.bank import lane_transfer as transfer
 from taxofit.bank.lane_state import FINISHED, FRESH, IDLE
 from taxofit.bank.lane_steps import run_lanes
-from taxofit.bank.simd import LANES
+from taxofit.bank.simd import LANES, any_true, load
 from taxofit.compiling import compiled
 
 __all__ = ["run_block"]
@@ -130,15 +130,9 @@ def run_block(
 def _load(classes, tables, starts, start_columns, rows, row_lanes, vectors, base, lanes, masks):
     """Make fresh lanes ready for the first evaluation of their problems."""
     transfer.load_labels(row_lanes.positive, classes, tables, lanes, masks)
-    transfer.begin_problems(vectors.direction, vectors.residual, base.gradient, masks)
-    any_at_base = False
-    for k in range(LANES):
-        if masks[FRESH, k] > 0 and lanes[k].start >= 0:
-            start = starts[lanes[k].start]
-            transfer.load_start(vectors.direction, base.weights, start, start_columns, k)
-            masks[FRESH, k] = 0
-        any_at_base |= masks[FRESH, k] > 0
-    if any_at_base:
+    transfer.load_starts(vectors.direction, base.weights, starts, start_columns, lanes, masks)
+    if any_true(load(masks, FRESH)):
+        transfer.begin_residuals(vectors.residual, base.gradient, masks)
         transfer.begin_at_base(
             row_lanes.curvature,
             rows,

@@ -60,6 +60,9 @@ LEAST_COST = 0.5
 TOLERANCE = 0.3
 
 
+MOST_HEAVY = 15
+
+
 class SampledStarts:
     """Draws samples of rows and solves problems over them.
 
@@ -238,7 +241,8 @@ class Sample:
             rows.cost[self.rows] * self.count,
         )
         origins = Origins.of_places(self.columns.size, (self.columns.size + row, -value))
-        return LaneBlock(origins, sampled, columns, self._base(sampled, base, square), problems)
+        base = self._base(sampled, base, square)
+        return LaneBlock(origins, sampled, columns, base, problems, most_heavy=MOST_HEAVY)
 
     def _base(self, sampled: SharedRows, base: Base, square: NDArray[np.float64]) -> Base:
         """Return the base as the sample has it, with the gradient of all rows.

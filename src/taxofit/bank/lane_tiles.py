@@ -32,8 +32,8 @@ __all__ = ["arrange_columns", "stops_of_frequent"]
 
 # Whose lines stay in a cache of 2 MiB; all are frequent then. With 1 MiB a bank over 24,000
 # features takes about 5 % less with rare ones apart, and with 2 MiB a tenth more.
-MOST_FEATURES = 32_768
-LEAST_FREQUENT = 2048
+MOST_FEATURES = 16_384
+LEAST_FREQUENT = 8192
 # A rare entry costs more where there are many rows: the best numbers of frequent features were 2048
 # to 4096 for 16,000 rows, 8192 to 16,384 for 129,000 and 32,768 or more for 383,000.
 ROWS_PER_FREQUENT = 8

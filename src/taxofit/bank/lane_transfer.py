@@ -11,16 +11,16 @@ import numba
 import numpy as np
 
 from taxofit.bank.lane_margins import TINY
-from taxofit.bank.lane_state import FRESH
+from taxofit.bank.lane_state import FRESH, STRETCH
 from taxofit.bank.simd import LANES, load, pick, splat, store
 from taxofit.compiling import compiled, part
 
 __all__ = [
     "begin_at_base",
-    "begin_problems",
+    "begin_residuals",
     "gradient_norms_at_zero",
     "load_labels",
-    "load_start",
+    "load_starts",
     "take_weights",
 ]
 
@@ -50,11 +50,10 @@ def load_labels(positive, classes, tables, lanes, masks):
 
 
 @part
-def begin_problems(V, R, gradient, masks):
-    """Put fresh lanes at the base: a point of 0 to accept, and a residual of minus its gradient."""
-    fresh, zero = load(masks, FRESH), splat(np.float32(0))
-    for j in range(V.shape[0]):
-        store(V, j, pick(fresh, zero, load(V, j)))
+def begin_residuals(R, gradient, masks):
+    """Set the residual of fresh lanes to minus the gradient of the base."""
+    fresh = load(masks, FRESH)
+    for j in range(R.shape[0]):
         store(R, j, pick(fresh, -splat(gradient[j]), load(R, j)))
 
 
@@ -122,14 +121,24 @@ def _row_at(u, t, c, s2):
 
 
 @part
-def load_start(direction, weights, start, columns, k):
-    """Set the direction of lane k so that it begins at a start, the weights of some columns.
+def load_starts(direction, weights, starts, columns, lanes, masks):
+    """Have fresh lanes begin at their starts, the weights of some columns, where they have one.
 
-    weights : of the base.
+    Directions, which are 0 in these lanes, say where that is; only those at the base stay fresh.
+
+    weights : of the base; starts : float32 (n_starts, n_columns).
     """
-    for q in range(columns.size):
-        j = columns[q]
-        direction[j, k] = start[q] - weights[j]
+    for first in range(0, columns.size, STRETCH):  # whose lines stay at hand for all lanes
+        stop = min(columns.size, first + STRETCH)
+        for k in range(LANES):
+            if masks[FRESH, k] > 0 and lanes[k].start >= 0:
+                start = starts[lanes[k].start]
+                for q in range(first, stop):
+                    j = columns[q]
+                    direction[j, k] = start[q] - weights[j]
+    for k in range(LANES):
+        if lanes[k].start >= 0:
+            masks[FRESH, k] = 0
 
 
 @part
