@@ -102,23 +102,28 @@ def _gather(X, first, stop, V, start):
 
 
 @numba.njit(inline="always")
-def _gather_row(entries, i, V, pull, offset, with_rare):
+def _gather_row(entries, i, V, pull, offset, with_others):
     """Return x_i·V: the frequent features', and what there is of the others."""
-    start = load(pull, i) if with_rare else offset
+    start = load(pull, i) if with_others else offset
     return _gather(entries, entries.indptr[i], entries.frequent_stop[i], V, start)
 
 
 @part
-def _multiply_rare(columns, V, offset, pull):
-    """Set pull to the product of rows and V over rare features and the constant.
+def _multiply_others(entries, columns, V, offset, pull):
+    """Set pull to the product of rows and V over all but frequent features.
 
-    Return whether there are any rare ones; else pull stays as it is.
+    Return whether there is anything but the constant; else pull stays as it is.
     """
     n_frequent, n_columns = columns.n_frequent, V.shape[0] - 1
-    if n_frequent == n_columns:
+    if n_frequent == n_columns and entries.n_common == 0:
         return False
-    for i in range(pull.shape[0]):
+    for i in range(entries.n_common, pull.shape[0]):
         store(pull, i, offset)
+    if entries.n_common > 0:
+        for j in range(V.shape[0]):
+            offset = fma(splat(entries.common[j]), load(V, j), offset)
+        for i in range(entries.n_common):
+            store(pull, i, offset)
     others = (columns.n_tiles - 1) * columns.n_tiled  # of the same features in other tiles
     last = columns.indptr[others + n_columns] - ONE
     for j in range(n_frequent, n_columns):
@@ -174,12 +179,12 @@ def curvature_pass(entries, columns, lanes, V, totals):
     zero = splat(_f32(0))
     clear(totals, ENERGY)
     clear(totals, ON_CONSTANT)
-    with_rare = _multiply_rare(columns, V, offset, lanes.pull)
+    with_others = _multiply_others(entries, columns, V, offset, lanes.pull)
     for first in range(0, n, STRETCH):
         energy = zero
         on_constant = zero
         for i in range(first, min(n, first + STRETCH)):
-            q = _gather_row(entries, i, V, lanes.pull, offset, with_rare)
+            q = _gather_row(entries, i, V, lanes.pull, offset, with_others)
             a = load(lanes.curvature, i) * q
             energy = fma(a, q, energy)
             store(lanes.pull, i, a)
@@ -212,7 +217,7 @@ def evaluation_pass(rows, columns, lanes, base, V, masks, totals):
     clear(totals, LOSS)
     clear(totals, LIGHT_MASS)
     limit = splat(_f32(LIGHT))
-    with_rare = _multiply_rare(columns, V, offset, lanes.pull)
+    with_others = _multiply_others(entries, columns, V, offset, lanes.pull)
     for first in range(0, n, STRETCH):
         energy = zero
         on_constant = zero
@@ -220,7 +225,7 @@ def evaluation_pass(rows, columns, lanes, base, V, masks, totals):
         mass = zero
         stop = min(n, first + STRETCH)
         for i in range(first, stop):
-            q = _gather_row(entries, i, V, lanes.pull, offset, with_rare)
+            q = _gather_row(entries, i, V, lanes.pull, offset, with_others)
             energy = fma(load(lanes.curvature, i) * q, q, energy)
             store(lanes.pull, i, q)
         for i in range(first, stop):
@@ -252,7 +257,9 @@ def evaluation_pass(rows, columns, lanes, base, V, masks, totals):
 
 
 @part
-def feature_pass(columns, pull, gradient, weights, light, vectors, masks, coefficients, totals):
+def feature_pass(
+    entries, columns, pull, gradient, weights, light, vectors, masks, coefficients, totals
+):
     """Multiply the pull of rows by Xᵀ, and do with the product o what a lane is there for.
 
     Curving lanes take a step of conjugate gradients: s += α v;  r -= α (v + o); in lanes with α = 0
@@ -269,6 +276,10 @@ def feature_pass(columns, pull, gradient, weights, light, vectors, masks, coeffi
     zero = splat(_f32(0))
     any_evaluated = any_true(evaluated)
     any_pull = any_true(load(masks, CURVING) + evaluating)
+    common, any_common = zero, any_pull and entries.n_common > 0
+    if any_common:
+        for i in range(entries.n_common):
+            common = common + load(pull, i)
     n_tiled, others = columns.n_tiled, (columns.n_tiles - 1) * columns.n_tiled
     if any_pull and n_tiled > 0:
         _multiply_tiles(columns, pull, vectors.product)
@@ -286,6 +297,8 @@ def feature_pass(columns, pull, gradient, weights, light, vectors, masks, coeffi
                 o = _gather(columns, columns.indptr[place], columns.indptr[place + 1], pull, o)
             elif any_pull and j < m - 1:
                 o = _gather_rare(columns, others + j, pull, last)
+            if any_common:
+                o = fma(splat(entries.common[j]), common, o)
             s, v, r = load(S, j), load(V, j), load(R, j)
             if any_evaluated:
                 g = pick(evaluating, splat(gradient[j]) + v + o, -r)

@@ -25,7 +25,6 @@ def run_block(
     max_iter,
     evaluation_share,
     starts,
-    start_columns,
     rows,
     columns,
     row_lanes,
@@ -52,8 +51,7 @@ def run_block(
     tables : ndarray of int8, shape (width, n_classes)
     max_iter : int
     evaluation_share : float
-    starts : ndarray of float32, shape (n_starts, n_columns)
-    start_columns : ndarray of int64, shape (n_columns,)
+    starts : Starts
     rows : SharedRows
     columns : SharedColumns
     row_lanes : RowLanes
@@ -101,7 +99,6 @@ def run_block(
                 classes,
                 tables,
                 starts,
-                start_columns,
                 rows,
                 row_lanes,
                 vectors,
@@ -127,10 +124,10 @@ def run_block(
 
 
 @numba.njit(inline="always")
-def _load(classes, tables, starts, start_columns, rows, row_lanes, vectors, base, lanes, masks):
+def _load(classes, tables, starts, rows, row_lanes, vectors, base, lanes, masks):
     """Make fresh lanes ready for the first evaluation of their problems."""
     transfer.load_labels(row_lanes.positive, classes, tables, lanes, masks)
-    transfer.load_starts(vectors.direction, base.weights, starts, start_columns, lanes, masks)
+    transfer.load_starts(vectors.direction, base.weights, starts, lanes, masks)
     if any_true(load(masks, FRESH)):
         transfer.begin_residuals(vectors.residual, base.gradient, masks)
         transfer.begin_at_base(

@@ -113,7 +113,7 @@ class SampledStarts:
         is_positive = is_own[row_class]
         if not is_positive.any() or is_started.mean() < LEAST_STARTED:
             return None
-        sample = self._draw(is_positive, n_drawn)
+        sample = self._draw(is_positive, n_drawn, base)
         started = problems._replace(
             classes=RowsOfClasses.of(row_class[sample.rows], problems.tables.shape[1]),
             tables=problems.tables[is_started],
@@ -121,15 +121,15 @@ class SampledStarts:
             gradient=self._looseness * problems.gradient[is_started],
             decrease=self._looseness * problems.decrease,
         )
+        weights, columns, rest = sample.solve(rows, base, started, stop)
         place = np.where(is_started, np.cumsum(is_started) - 1, -1)
-        return Starts(*sample.solve(rows, base, started, stop), place)
+        return Starts(weights, columns, rest, place)
 
-    def _draw(self, is_positive: NDArray[np.bool_], n_drawn: int) -> Sample:
-        """Take the positive rows and some others, which stand for all others."""
-        others = self._order[~is_positive[self._order]]
-        count = is_positive.astype(np.float32)
-        count[others[:n_drawn]] = others.size / n_drawn
-        chosen = np.flatnonzero(count)
+    def _draw(self, is_positive: NDArray[np.bool_], n_drawn: int, base: Base) -> Sample:
+        """Take some rows, which stand for all others, and then the positive ones."""
+        others, slope = self._order[~is_positive[self._order]], base.rows.slope
+        drawn = np.sort(others[:n_drawn])
+        chosen = np.append(drawn, np.flatnonzero(is_positive))
         csr, n_shared = (self._shared.indptr, self._shared.indices), self._shared.shape[1]
         n_users, n_positive = np.zeros((2, n_shared), dtype=np.int32)
         count_users(*csr, chosen, is_positive, n_users, n_positive)
@@ -137,11 +137,43 @@ class SampledStarts:
         columns = np.flatnonzero((n_positive > 0) & ~is_private)
         place = np.where(is_private, PRIVATE, ABSENT).astype(np.int32)
         place[columns] = np.arange(columns.size)
-        entries = _empty_csr(chosen.size, columns.size, int(n_users[columns].sum()))
+        along = np.where(np.append(n_positive, 1) > 0, np.float32(0), base.weights)
+        along /= max(float(np.linalg.norm(along)), np.finfo(np.float32).tiny)
+        n_entries = int(n_users[columns].sum()) + chosen.size
+        entries = _empty_csr(chosen.size, columns.size + 1, n_entries)
         private = PrivateEntries.empty(int(is_private.sum()))
-        arrays = (entries.indptr, entries.indices, entries.data)
-        take_entries(*csr, self._shared.data, chosen, is_positive, place, arrays, tuple(private))
-        return Sample(chosen, count[chosen], np.append(columns, n_shared), entries, private)
+        arrays, sums = (entries.indptr, entries.indices, entries.data), np.zeros((2, columns.size + 1))
+        take_entries(
+            *csr,
+            self._shared.data,
+            chosen,
+            is_positive,
+            slope,
+            place,
+            along,
+            arrays,
+            tuple(private),
+            sums,
+        )
+        columns = np.append(columns, n_shared)
+        # At the base the weights and what rows pull at them are in balance.
+        total = _in_sample(base.gradient - base.weights, columns, along)[:-1]
+        weight, of_drawn = slope[others].sum(dtype=np.float64), slope[drawn].sum(dtype=np.float64)
+        common = (total - sums[1]) / weight - sums[0] / of_drawn
+        count = np.ones(chosen.size, dtype=np.float32)
+        count[: drawn.size] = weight / of_drawn
+        return Sample(
+            chosen, count, np.append(common, 0).astype(np.float32), columns, along, entries, private
+        )
+
+
+def _in_sample(
+    values: NDArray[np.float32], columns: NDArray[np.int64], along: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return what a sample has of the values of all features: the rest are one before the last."""
+    found = np.append(values[columns], values[columns[-1]])
+    found[-2] = np.dot(along, values)
+    return found
 
 
 def _empty_csr(n_rows: int, n_columns: int, n_entries: int) -> Any:
@@ -187,23 +219,31 @@ class Sample:
     Attributes
     ----------
     rows : ndarray of int64, shape (n_sampled,)
+        The drawn ones, then the positive ones.
     count : ndarray of float32, shape (n_sampled,)
         For how many rows each stands.
+    common : ndarray of float32, shape (n_columns + 2,)
+        What drawn rows lack of the mean of all that they stand for.
     columns : ndarray of int64, shape (n_columns + 1,)
         Which of the shared features are no private ones here, and the constant.
-    entries : csr_array of float32, shape (n_sampled, n_columns)
+    along : ndarray of float32, shape (n_shared + 1,)
+        Weights of the base where no positive row has a feature, of norm 1; 0 for others.
+    entries : csr_array of float32, shape (n_sampled, n_columns + 1)
+        The last column is what rows have along the others.
     private : PrivateEntries
     """
 
     rows: NDArray[np.int64]
     count: NDArray[np.float32]
+    common: NDArray[np.float32]
     columns: NDArray[np.int64]
+    along: NDArray[np.float32]
     entries: Any
     private: PrivateEntries
 
     def solve(
         self, rows: SharedRows, base: Base, problems: Problems, stop: StopFlag | None = None
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]:
         """Solve these problems over the sample.
 
         Returns
@@ -211,12 +251,16 @@ class Sample:
         weights : ndarray of float32, shape (width, n_columns + 1 + n_private)
         columns : ndarray of int64, shape (n_columns + 1 + n_private,)
             Of which features these are.
+        rest : ndarray of float32, shape (width,)
+            What all other weights are, times those of the base.
         """
-        weights = self.block(rows, base, problems).solve(stop).weights.T
+        found = self.block(rows, base, problems).solve(stop).weights.T
+        at_rest, n_columns = np.dot(self.along, base.weights), self.columns.size
+        rest = found[:, n_columns - 1] / at_rest if at_rest > 0 else np.ones(len(found))
+        weights = np.delete(found, n_columns - 1, axis=1)
         row, column, value = self.private
-        others = base.weights[column] + value * base.rows.slope[self.rows[row]]
-        weights[:, self.columns.size :] += others
-        return weights, np.append(self.columns, column)
+        weights[:, n_columns:] += base.weights[column] + value * base.rows.slope[self.rows[row]]
+        return weights, np.append(self.columns, column), rest.astype(np.float32)
 
     def block(self, rows: SharedRows, base: Base, problems: Problems) -> LaneBlock:
         """Return these problems over the sample, ready to be solved.
@@ -232,6 +276,8 @@ class Sample:
             X.data,
             stops_of_frequent(X, columns.n_frequent),
             rows.entries.constant,
+            self.common,
+            int(np.sum(self.count != 1)),
         )
         row, value = self.private.row, self.private.value
         square: Any = np.bincount(row, weights=value * value, minlength=self.rows.size)
@@ -240,7 +286,8 @@ class Sample:
             rows.private_square[self.rows] / self.count + square,
             rows.cost[self.rows] * self.count,
         )
-        origins = Origins.of_places(self.columns.size, (self.columns.size + row, -value))
+        n_weights = self.common.size
+        origins = Origins.of_places(n_weights, (n_weights + row, -value))
         base = self._base(sampled, base, square)
         return LaneBlock(origins, sampled, columns, base, problems, most_heavy=MOST_HEAVY)
 
@@ -250,18 +297,26 @@ class Sample:
         square : ndarray of float64, shape (n_sampled,), of features that are private in the sample:
         a row's x·w does without them, and is what makes the margin and the slope stay.
         """
-        mean, scale = base.light.mean[self.columns], base.light.scale[self.columns]
-        mean_square = float(np.sum(scale * np.square(mean, dtype=np.float64)))
         slope = base.rows.slope[self.rows] * self.count
         bend = base.rows.curvature[self.rows] * self.count
         linear = (base.rows.linear[self.rows] + square * slope).astype(np.float32)
         margin = linear - sampled.private_square * slope
         losses = sampled.cost * np.logaddexp(0, margin) + 0.5 * sampled.private_square * slope**2
+        weights, gradient, mean, spread = (
+            _in_sample(values, self.columns, self.along)
+            for values in (base.weights, base.gradient, base.light.mean, base.light.spread)
+        )
+        spread[-2] = self._spread_of_rest(bend)
         return Base(
-            weights=base.weights[self.columns],
-            gradient=base.gradient[self.columns],
+            weights=weights,
+            gradient=gradient,
             rows=BaseRows(linear, slope, (bend / (1 + bend * square)).astype(np.float32)),
-            light=LightRows(mean, base.light.spread[self.columns], scale, mean_square),
+            light=LightRows.of(mean, spread, base.mass),
             mass=base.mass,
             loss=float(losses.sum(dtype=np.float64)),
         )
+
+    def _spread_of_rest(self, bend: NDArray[np.float32]) -> float:
+        """Return the variance of what rows have along the features that are no columns here."""
+        rest = self.entries.data[self.entries.indptr[1:] - 1]
+        return float(np.average((rest - np.average(rest, weights=bend)) ** 2, weights=bend))

@@ -92,6 +92,7 @@ def run_lanes(
         _note_masses(lanes, masks, totals)
         _find_step_lengths(lanes, masks, coefficients, totals)
         loops.feature_pass(
+            entries,
             columns,
             row_lanes.pull,
             base.gradient,

@@ -12,7 +12,7 @@ import numpy as np
 
 from taxofit.bank.lane_margins import TINY
 from taxofit.bank.lane_state import FRESH, STRETCH
-from taxofit.bank.simd import LANES, load, pick, splat, store
+from taxofit.bank.simd import LANES, from_bits, load, pick, splat, store
 from taxofit.compiling import compiled, part
 
 __all__ = [
@@ -121,24 +121,44 @@ def _row_at(u, t, c, s2):
 
 
 @part
-def load_starts(direction, weights, starts, columns, lanes, masks):
-    """Have fresh lanes begin at their starts, the weights of some columns, where they have one.
+def load_starts(direction, weights, starts, lanes, masks):
+    """Have fresh lanes begin at their starts, where they have one; only others stay fresh.
 
-    Directions, which are 0 in these lanes, say where that is; only those at the base stay fresh.
+    Directions say where that is.
 
-    weights : of the base; starts : float32 (n_starts, n_columns).
+    weights : of the base; starts : Starts.
     """
+    columns = starts.columns
+    if columns.size < weights.size:
+        _load_rest(direction, weights, starts, lanes, masks)
     for first in range(0, columns.size, STRETCH):  # whose lines stay at hand for all lanes
         stop = min(columns.size, first + STRETCH)
         for k in range(LANES):
             if masks[FRESH, k] > 0 and lanes[k].start >= 0:
-                start = starts[lanes[k].start]
+                start = starts.weights[lanes[k].start]
                 for q in range(first, stop):
                     j = columns[q]
                     direction[j, k] = start[q] - weights[j]
     for k in range(LANES):
         if lanes[k].start >= 0:
             masks[FRESH, k] = 0
+
+
+@numba.njit(inline="always")
+def _load_rest(direction, weights, starts, lanes, masks):
+    """Set directions of fresh lanes as if their starts were multiples of the base."""
+    zero = splat(np.float32(0))
+    started, more, any_started = zero, zero, False
+    for k in range(LANES):
+        if masks[FRESH, k] > 0 and lanes[k].start >= 0:
+            any_started = True
+            this = from_bits(np.uint16(1 << k))
+            started = started + this
+            more = more + this * splat(starts.rest[lanes[k].start] - np.float32(1))
+    if any_started:
+        for j in range(direction.shape[0]):
+            moved = more * splat(weights[j])
+            store(direction, j, pick(started, moved, load(direction, j)))
 
 
 @part

@@ -64,10 +64,6 @@ REBASE_STEPS = 4  # of Newton; two or three are enough where rows are about as l
 # passes that they take from the constant alone.
 LEAST_SUPPORT = 0.025
 SHORT_PLACES = 1 << 16  # rows or columns whose places are 16-bit numbers
-# The light rows of a lane come to weigh about so many times what they do at the all-negative
-# solution: 5 in the median on NAICS at C = 10, and 50 for its largest nodes. A scale of its own for
-# every lane saves up to 4 % of the products there, and makes its vectors five instead of four.
-SCALE_MASS = 8.0
 # Of the rule, to aim at. On NAICS at C = 100 the worst of 200 objectives was ten times as far above
 # the peer's with 0.6, for 1 % fewer passes.
 TARGET_SHARE = 0.3
@@ -149,7 +145,7 @@ class LaneSolver:
         if C not in self._known:
             cost = C * self._rows.weight
             constant = np.array([self._features.constant], dtype=np.float32)
-            entries = RowEntries(*self._shared, constant)
+            entries = RowEntries(*self._shared, constant, np.zeros(0, dtype=np.float32), 0)
             rows = SharedRows.of(entries, self._features.private_square, cost)
             self._known[C] = rows, self._all_negative(rows, cost, C, stop)
         return self._known[C]
@@ -245,13 +241,11 @@ def _base(features: SplitFeatures, cost: NDArray[np.float64], point: NDArray[np.
     mass = max(float(curvature.sum()), np.finfo(np.float64).tiny)
     mean = bend_sum / mass
     spread = np.maximum(bend_square / mass - mean**2, 0)
-    scale = (1 / (1 + SCALE_MASS * mass * spread)).astype(np.float32)
-    mean_square = float(np.sum(scale * np.square(mean.astype(np.float32), dtype=np.float64)))
     return Base(
         weights=w.astype(np.float32),
         gradient=gradient.astype(np.float32),
         rows=BaseRows(*(a.astype(np.float32) for a in (linear, slope, curvature))),
-        light=LightRows(mean.astype(np.float32), spread.astype(np.float32), scale, mean_square),
+        light=LightRows.of(mean, spread, mass),
         mass=mass,
         loss=float(loss),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from taxofit.compiling import compiled
 
 __all__ = ["ABSENT", "PRIVATE", "count_users", "take_entries"]
@@ -22,7 +24,9 @@ def count_users(indptr, indices, rows, is_positive, n_users, n_positive):
 
 
 @compiled
-def take_entries(indptr, indices, values, rows, is_positive, place, kept, private):
+def take_entries(
+    indptr, indices, values, rows, is_positive, slope, place, along, kept, private, sums
+):
     """Write down the entries of rows in columns, and those of positive rows in private features.
 
     Parameters
@@ -31,26 +35,38 @@ def take_entries(indptr, indices, values, rows, is_positive, place, kept, privat
         Of all rows.
     rows : ndarray of int64, shape (n_sampled,)
     is_positive : ndarray of bool, shape (n,)
+    slope : ndarray of float32, shape (n,)
     place : ndarray of int32, shape (n_features,)
         The column of every feature, or what it is instead.
+    along : ndarray of float32
+        Of other features, what each adds to a last column, in which all rows have an entry.
     kept : tuple of ndarray
         indptr, indices and values to fill.
     private : tuple of ndarray
         Rows of the sample, features and values to fill.
+    sums : ndarray of float64, shape (2, n_columns + 1)
+        Get the sums of rows times slope, first of those that are not positive, then of the others.
     """
     stops, columns, kept_values = kept
     private_rows, features, private_values = private
-    n_kept, n_private = 0, 0
+    n_kept, n_private, n_columns = 0, 0, sums.shape[1] - 1
     stops[0] = 0
     for a in range(rows.size):
         i = rows[a]
+        which, rest = np.int64(is_positive[i]), np.float32(0)
         for q in range(indptr[i], indptr[i + 1]):
             column = place[indices[q]]
             if column >= 0:
                 columns[n_kept], kept_values[n_kept] = column, values[q]
+                sums[which, column] += slope[i] * values[q]
                 n_kept += 1
             elif column == PRIVATE and is_positive[i]:
                 private_rows[n_private], features[n_private] = a, indices[q]
                 private_values[n_private] = values[q]
                 n_private += 1
+            else:
+                rest += values[q] * along[indices[q]]
+        columns[n_kept], kept_values[n_kept] = n_columns, rest
+        sums[which, n_columns] += slope[i] * rest
+        n_kept += 1
         stops[a + 1] = n_kept
