@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["SampledStarts"]
 
 # With fewer no sample pays: with 4,074 rows of NAICS or 3,161 of a web directory banks took longer.
-LEAST_ROWS = 4096
+LEAST_ROWS = 2048
 # Rows without any positive label to draw: a share of all, and how many at least and at most.
 DRAWN_SHARE, LEAST_DRAWN, MOST_DRAWN = 1 / 32, 256, 4096
 # Of the rows, in a sample. A tenth pays on NAICS, a sixth hardly does for a web directory, and a
@@ -57,7 +57,7 @@ MOST_IGNORED = 3
 # Mean of cost times squared norm: with less, problems take few steps from the base.
 LEAST_COST = 0.5
 # How exactly to solve, as a tolerance of the rule. Ten times as exactly makes no better starts.
-TOLERANCE = 0.3
+TOLERANCE = 0.1
 
 
 MOST_HEAVY = 15
