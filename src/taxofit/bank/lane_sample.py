@@ -5,10 +5,15 @@ rows that are positive in any problem of a block, put its weights nearly where a
 there NAICS's nodes take two or three Newton steps instead of three to five. A sample does not have
 to grow with the rows, so the more there are the more it saves.
 
-A row that stands for a rows has a times their cost, and a-th of their private square: the margin
-that its private features give it stays. Weights change where any positive row has a feature, all
-others stay at the base. The gradient there is that of all rows: what is sampled is how it changes.
-Features that a single positive row has, and hardly any other, are private: up to half of them.
+A drawn row stands for a rows: it has a times their cost, and a-th of their private square, so that
+the margin that its private features give it stays. Drawn rows are moved so that their mean is that
+of all rows that they stand for: those weigh little each and much together, and nearly all that they
+do to a problem they do as their mean. The gradient at the base is that of all rows: what is sampled
+is how it changes.
+
+Weights are free where any positive row has a feature. All others stay in proportion to those of the
+base, which they make together: where rows weigh less, they pull less at each. Features that a
+single positive row has, and hardly any other, are private: up to half of them.
 Where a block has too many positive rows, its largest problems stay out and start at the base.
 """
 
@@ -43,8 +48,10 @@ if TYPE_CHECKING:
 
 __all__ = ["SampledStarts"]
 
-# With fewer no sample pays: with 4,074 rows of NAICS or 3,161 of a web directory banks took longer.
-LEAST_ROWS = 2048
+# Of a pass over all rows, in entries, where a row itself is the work of so many. With less no sample
+# pays: it did not over 4,074 rows of NAICS and 1,580 of a web directory (92,000 and 168,000), and
+# over 8,149 and 3,161 of them (188,000 and 348,000) banks took an eighth to a tenth less.
+LEAST_WORK, WORK_OF_A_ROW = 175_000, 16
 # Rows without any positive label to draw: a share of all, and how many at least and at most.
 DRAWN_SHARE, LEAST_DRAWN, MOST_DRAWN = 1 / 32, 256, 4096
 # Of the rows, in a sample. A tenth pays on NAICS, a sixth hardly does for a web directory, and a
@@ -56,10 +63,13 @@ LEAST_STARTED = 1 / 2  # of the problems of a block, for whose positive rows the
 MOST_IGNORED = 3
 # Mean of cost times squared norm: with less, problems take few steps from the base.
 LEAST_COST = 0.5
-# How exactly to solve, as a tolerance of the rule. Ten times as exactly makes no better starts.
+# How exactly to solve, as a tolerance of the rule. With 0.3 NAICS takes 6 % more passes at C = 1 and
+# a web directory 8 %, with 0.03 as many; those over samples are 12 % fewer and 10 to 20 % more.
 TOLERANCE = 0.1
 
 
+# Heavy rows of a lane. A product over a sample costs less than what 47 would save: with 15 samples
+# take as many passes at C = 1, a seventh more at 10, and two thirds of the time that they took.
 MOST_HEAVY = 15
 
 
@@ -80,7 +90,8 @@ class SampledStarts:
 
     def __init__(self, features: SplitFeatures, tol: float) -> None:
         n_rows = features.private_square.size
-        self.is_possible = n_rows >= LEAST_ROWS and tol < TOLERANCE
+        work = WORK_OF_A_ROW * n_rows + features.shared.nnz
+        self.is_possible = work >= LEAST_WORK and tol < TOLERANCE
         self._shared, self._looseness = features.shared, TOLERANCE / tol
         self._order = np.random.default_rng(0).permutation(n_rows)
         self._squares = features.row_squares()
@@ -142,28 +153,24 @@ class SampledStarts:
         n_entries = int(n_users[columns].sum()) + chosen.size
         entries = _empty_csr(chosen.size, columns.size + 1, n_entries)
         private = PrivateEntries.empty(int(is_private.sum()))
-        arrays, sums = (entries.indptr, entries.indices, entries.data), np.zeros((2, columns.size + 1))
-        take_entries(
-            *csr,
-            self._shared.data,
-            chosen,
-            is_positive,
-            slope,
-            place,
-            along,
-            arrays,
-            tuple(private),
-            sums,
-        )
+        pulls = np.zeros((2, columns.size + 1))  # of drawn rows at the base, and of positive ones
+        into = ((entries.indptr, entries.indices, entries.data), tuple(private), pulls)
+        rows = (chosen, is_positive, slope)
+        take_entries(*csr, self._shared.data, *rows, place, along, *into)
         columns = np.append(columns, n_shared)
-        # At the base the weights and what rows pull at them are in balance.
-        total = _in_sample(base.gradient - base.weights, columns, along)[:-1]
+        # There weights and what rows pull at them are in balance, but for the gradient.
+        pull = _in_sample(base.gradient - base.weights, columns, along)[:-1]
         weight, of_drawn = slope[others].sum(dtype=np.float64), slope[drawn].sum(dtype=np.float64)
-        common = (total - sums[1]) / weight - sums[0] / of_drawn
-        count = np.ones(chosen.size, dtype=np.float32)
-        count[: drawn.size] = weight / of_drawn
+        common = (pull - pulls[1]) / weight - pulls[0] / of_drawn
         return Sample(
-            chosen, count, np.append(common, 0).astype(np.float32), columns, along, entries, private
+            rows=chosen,
+            n_drawn=drawn.size,
+            count=np.where(is_positive[chosen], 1, weight / of_drawn).astype(np.float32),
+            common=np.append(common, 0).astype(np.float32),
+            columns=columns,
+            along=along,
+            entries=entries,
+            private=private,
         )
 
 
@@ -220,6 +227,7 @@ class Sample:
     ----------
     rows : ndarray of int64, shape (n_sampled,)
         The drawn ones, then the positive ones.
+    n_drawn : int
     count : ndarray of float32, shape (n_sampled,)
         For how many rows each stands.
     common : ndarray of float32, shape (n_columns + 2,)
@@ -234,6 +242,7 @@ class Sample:
     """
 
     rows: NDArray[np.int64]
+    n_drawn: int
     count: NDArray[np.float32]
     common: NDArray[np.float32]
     columns: NDArray[np.int64]
@@ -277,7 +286,7 @@ class Sample:
             stops_of_frequent(X, columns.n_frequent),
             rows.entries.constant,
             self.common,
-            int(np.sum(self.count != 1)),
+            self.n_drawn,
         )
         row, value = self.private.row, self.private.value
         square: Any = np.bincount(row, weights=value * value, minlength=self.rows.size)

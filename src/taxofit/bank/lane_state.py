@@ -91,8 +91,8 @@ class RowEntries(NamedTuple):
     values: np.ndarray  # float32
     frequent_stop: np.ndarray  # uint64 (n,): where entries of rare features begin
     constant: np.ndarray  # float32 (1,): 1, or 0 where there is no constant column
-    common: np.ndarray  # float32 (m,): what the first rows have beside these; (0,) if nothing
-    n_common: int  # how many rows that are
+    common: np.ndarray = np.zeros(0, dtype=np.float32)  # (m,): what some rows have beside these
+    n_common: int = 0  # how many rows that are, the first ones
 
 
 class SharedRows(NamedTuple):

@@ -145,7 +145,7 @@ class LaneSolver:
         if C not in self._known:
             cost = C * self._rows.weight
             constant = np.array([self._features.constant], dtype=np.float32)
-            entries = RowEntries(*self._shared, constant, np.zeros(0, dtype=np.float32), 0)
+            entries = RowEntries(*self._shared, constant)
             rows = SharedRows.of(entries, self._features.private_square, cost)
             self._known[C] = rows, self._all_negative(rows, cost, C, stop)
         return self._known[C]

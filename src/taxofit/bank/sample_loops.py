@@ -25,7 +25,7 @@ def count_users(indptr, indices, rows, is_positive, n_users, n_positive):
 
 @compiled
 def take_entries(
-    indptr, indices, values, rows, is_positive, slope, place, along, kept, private, sums
+    indptr, indices, values, rows, is_positive, slope, place, along, kept, private, pulls
 ):
     """Write down the entries of rows in columns, and those of positive rows in private features.
 
@@ -44,12 +44,12 @@ def take_entries(
         indptr, indices and values to fill.
     private : tuple of ndarray
         Rows of the sample, features and values to fill.
-    sums : ndarray of float64, shape (2, n_columns + 1)
-        Get the sums of rows times slope, first of those that are not positive, then of the others.
+    pulls : ndarray of float64, shape (2, n_columns + 1)
+        Get the sums of rows times slope, of those that are not positive and of the others.
     """
     stops, columns, kept_values = kept
     private_rows, features, private_values = private
-    n_kept, n_private, n_columns = 0, 0, sums.shape[1] - 1
+    n_kept, n_private, n_columns = 0, 0, pulls.shape[1] - 1
     stops[0] = 0
     for a in range(rows.size):
         i = rows[a]
@@ -58,7 +58,7 @@ def take_entries(
             column = place[indices[q]]
             if column >= 0:
                 columns[n_kept], kept_values[n_kept] = column, values[q]
-                sums[which, column] += slope[i] * values[q]
+                pulls[which, column] += slope[i] * values[q]
                 n_kept += 1
             elif column == PRIVATE and is_positive[i]:
                 private_rows[n_private], features[n_private] = a, indices[q]
@@ -67,6 +67,6 @@ def take_entries(
             else:
                 rest += values[q] * along[indices[q]]
         columns[n_kept], kept_values[n_kept] = n_columns, rest
-        sums[which, n_columns] += slope[i] * rest
+        pulls[which, n_columns] += slope[i] * rest
         n_kept += 1
         stops[a + 1] = n_kept

@@ -1,5 +1,7 @@
 """Starts from samples of rows, against the problems over all rows that they stand for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -13,7 +15,7 @@ from taxofit.bank.private_features import solve_margin
 from taxofit.bank.rows import Rows, Targets
 from taxofit.bank.solver import SolverSettings
 
-N_ROWS, N_CLASSES = 4500, 60
+N_ROWS, N_CLASSES = 7500, 60
 
 
 def topics(seed=0, *, n_rows=N_ROWS):
@@ -74,8 +76,42 @@ def test_starts_are_near_the_solution(seen):
     base = solver._at(1.0)[1]
     shared = np.repeat(base.weights[None].astype(np.float64), 6, axis=0)
     at_base = gradient_norms(solver, targets, shared)
-    shared[:, seen[0].columns] = seen[0].weights[seen[0].place]
-    assert (gradient_norms(solver, targets, shared) < 0.1 * at_base).all()
+    at_start = gradient_norms(solver, targets, weights_at(seen[0], shared))
+    assert (at_start < 0.03 * at_base).all()
+
+
+def weights_at(starts, at_base):
+    """Return the shared weights, shape (n_problems, n_shared + 1), that starts say."""
+    weights = at_base * starts.rest[starts.place][:, None]
+    weights[:, starts.columns] = starts.weights[starts.place]
+    return weights
+
+
+@pytest.mark.parametrize("what", ["rest", "common"])
+def test_starts_are_nearer_with_the_mean_of_rows_and_with_weights_that_move_together(
+    what, seen, monkeypatch
+):
+    rows, row_class = topics()
+    targets = one_vs_rest(row_class, 6)
+    solver = LaneSolver(rows, SolverSettings())
+    solver.solve(targets, 1.0)
+    draw = lane_sample.SampledStarts._draw
+
+    def drawn_without(*arguments):
+        sample = draw(*arguments)
+        if what == "common":
+            return replace(sample, common=0 * sample.common)
+        entries = sample.entries.copy()
+        entries.data[entries.indptr[1:] - 1] = 0
+        return replace(sample, entries=entries)
+
+    monkeypatch.setattr(lane_sample.SampledStarts, "_draw", drawn_without)
+    solver.solve(targets, 1.0)
+    shared = np.repeat(solver._at(1.0)[1].weights[None].astype(np.float64), 6, axis=0)
+    with_it, without = (
+        gradient_norms(solver, targets, weights_at(starts, shared)) for starts in seen
+    )
+    assert np.median(with_it / without) < 0.8
 
 
 def gradient_norms(solver, targets, shared):
@@ -98,10 +134,10 @@ def gradient_norms(solver, targets, shared):
 
 
 def test_a_sample_of_all_rows_is_the_problem_itself(monkeypatch):
-    """Then no row stands for others, and what is found is the solution but for unused columns."""
+    """Then no row stands for others, and what is found is the solution but for the other words."""
     rows, row_class = topics(n_rows=600)
-    targets = one_vs_rest(row_class, N_CLASSES)  # every row is positive somewhere
-    monkeypatch.setattr(lane_sample, "LEAST_ROWS", 1)
+    targets = one_vs_rest(row_class, N_CLASSES - 1)  # nearly every row is positive somewhere
+    monkeypatch.setattr(lane_sample, "LEAST_WORK", 1)
     monkeypatch.setattr(lane_sample, "MOST_SAMPLED", 2.0)
     monkeypatch.setattr(lane_sample, "TOLERANCE", 1.001e-4)
     solver = LaneSolver(rows, SolverSettings())
@@ -111,19 +147,25 @@ def test_a_sample_of_all_rows_is_the_problem_itself(monkeypatch):
     starts = solver._samples.of(shared, base, problems, in_order.row_class)
     without_samples(monkeypatch)
     expected = solver._features.restrict(solver.solve(targets, 10.0).weights)
-    np.testing.assert_array_equal(starts.columns, np.arange(expected.shape[1]))
-    np.testing.assert_allclose(starts.weights, expected, atol=2e-3)
+    others = np.setdiff1d(np.arange(expected.shape[1]), starts.columns)
+    assert 0 < others.size <= 5  # those of the last class
+    np.testing.assert_allclose(starts.weights, expected[:, starts.columns], atol=5e-3)
+    along = np.multiply.outer(starts.rest, base.weights[others])
+    np.testing.assert_allclose(along, expected[:, others], atol=5e-2)
 
 
 def test_rows_that_stand_for_others_have_their_margins_and_their_derivatives():
     rows, row_class = topics()
     solver = LaneSolver(rows, SolverSettings())
     shared, base = solver._at(10.0)
-    sample = solver._samples._draw(row_class[solver._order] == 3, 256)
-    others = row_class[solver._order][sample.rows] != 3
-    assert (sample.count[~others] == 1).all()
-    assert others.sum() == 256
-    np.testing.assert_allclose(sample.count.sum(), N_ROWS, rtol=1e-5)
+    is_positive = row_class[solver._order] == 3
+    sample = solver._samples._draw(is_positive, 256, base)
+    np.testing.assert_array_equal(is_positive[sample.rows], np.arange(sample.rows.size) >= 256)
+    assert sample.n_drawn == 256
+    assert (sample.count[256:] == 1).all()
+    np.testing.assert_allclose(sample.count.sum(), N_ROWS, rtol=0.05)
+    slope = sample.count * base.rows.slope[sample.rows]
+    np.testing.assert_allclose(slope.sum(), base.rows.slope.sum(), rtol=1e-5)
     problems = solver._problems(Targets(row_class, -np.ones((N_CLASSES, 1), dtype=np.int8)), 10.0)
     block = sample.block(shared, base, problems)
     of_sample = block.rows
@@ -144,17 +186,37 @@ def test_rows_that_stand_for_others_have_their_margins_and_their_derivatives():
     np.testing.assert_allclose(block.base.rows.curvature.sum(), base.mass, rtol=0.1)
 
 
+def test_drawn_rows_have_the_mean_of_those_that_they_stand_for():
+    rows, row_class = topics()
+    solver = LaneSolver(rows, SolverSettings())
+    base = solver._at(10.0)[1]
+    is_positive = row_class[solver._order] == 3
+    sample = solver._samples._draw(is_positive, 256, base)
+    X, slope, others = solver._features.shared.toarray(), base.rows.slope, ~is_positive
+    expected = np.average(X[others], weights=slope[others], axis=0)
+    expected = np.append(expected[sample.columns[:-1]], expected @ sample.along[:-1])
+    drawn, weights = sample.entries.toarray()[:256], slope[sample.rows[:256]]
+    found = np.average(drawn, weights=weights, axis=0) + sample.common[:-1]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert sample.common[-1] == 0  # all rows have the same constant
+
+
 def test_a_sample_has_the_entries_of_its_rows_in_features_of_positive_ones():
     rows, row_class = topics()
     solver = LaneSolver(rows, SolverSettings())
+    base = solver._at(10.0)[1]
     is_positive = row_class[solver._order] < 2
-    sample = solver._samples._draw(is_positive, 60)
+    sample = solver._samples._draw(is_positive, 60, base)
     X, positive = solver._features.shared[sample.rows].toarray(), is_positive[sample.rows]
     n_positive, n_users = (X[positive] > 0).sum(axis=0), (X > 0).sum(axis=0)
     is_private = (n_positive == 1) & (n_users <= 4)
     columns = np.flatnonzero((n_positive > 0) & ~is_private)
     np.testing.assert_array_equal(sample.columns, np.append(columns, X.shape[1]))
-    np.testing.assert_array_equal(sample.entries.toarray(), X[:, columns])
+    np.testing.assert_array_equal(sample.entries.toarray()[:, :-1], X[:, columns])
+    along = np.where(n_positive > 0, 0, base.weights[:-1])
+    along /= np.linalg.norm(along)
+    np.testing.assert_allclose(sample.along, np.append(along, 0), rtol=1e-5)
+    np.testing.assert_allclose(sample.entries.toarray()[:, -1], X @ along, rtol=1e-4, atol=1e-6)
     alone = sparse.csr_array(np.where(positive[:, None] & is_private, X, 0)).tocoo()
     assert alone.nnz > 0
     for found, expected in zip(sample.private, (*alone.coords, alone.data), strict=True):
@@ -167,35 +229,43 @@ def test_features_that_are_private_in_a_sample_have_the_weights_of_the_definitio
     shared, base = solver._at(10.0)
     is_positive = row_class[solver._order] == 3
     is_positive &= np.cumsum(is_positive) <= 5
-    sample = solver._samples._draw(is_positive, 40)
+    sample = solver._samples._draw(is_positive, 40, base)
     users = np.diff(solver._features.shared[sample.rows][:, sample.private.column].tocsc().indptr)
     assert {1, 2, 3} <= set(users) <= {1, 2, 3, 4}
     positives = Targets(is_positive.astype(np.int32), np.array([[-1], [1]], dtype=np.int8))
     problems = solver._problems(positives, 10.0)
     classes = RowsOfClasses.of(positives.row_class[sample.rows], 2)
     problems = problems._replace(classes=classes, gradient=np.array([1e-4]), decrease=1e-9)
-    weights, columns = sample.solve(shared, base, problems)
-    expected = minimum_over(sample, solver, shared, base, columns, is_positive)
+    weights, columns, rest = sample.solve(shared, base, problems)
+    expected, expected_rest = minimum_over(sample, solver, shared, base, is_positive)
     np.testing.assert_allclose(weights[0], expected, atol=1e-4)
+    np.testing.assert_allclose(rest, expected_rest, atol=1e-4)
+    np.testing.assert_array_equal(columns, np.append(sample.columns, sample.private.column))
 
 
-def minimum_over(sample, solver, shared, base, columns, is_positive):
-    """Return the weights of some columns that are best for a sample, from its definition.
+def minimum_over(sample, solver, shared, base, is_positive):
+    """Return the weights that are best for a sample, from its definition, and those of the rest.
 
-    Every feature has a weight, those too that are private in all rows or in the sample. Drawn rows
-    do without the latter.
+    Every feature has a weight, those too that are private in all rows or in the sample, and the
+    rest have one together. Drawn rows do without those that are private in the sample, and are
+    moved to the mean of all that they stand for.
     """
-    n, n_private = sample.rows.size, columns.size - sample.columns.size
+    n, n_columns, private = sample.rows.size, sample.columns.size, sample.private.column
+    columns, is_own = np.append(sample.columns, private), is_positive[sample.rows]
     constant = np.full((n, 1), solver._features.constant)
-    X = np.hstack([solver._features.shared[sample.rows].toarray(), constant])[:, columns]
-    X[np.ix_(~is_positive[sample.rows], np.arange(sample.columns.size, columns.size))] = 0
+    X = np.hstack([solver._features.shared[sample.rows].toarray(), constant])
+    X = np.hstack([X[:, columns], (X @ sample.along)[:, None]])
+    X[np.ix_(~is_own, np.arange(n_columns, columns.size))] = 0
+    at = [*range(n_columns - 1), columns.size]
+    X[np.ix_(~is_own, at)] += sample.common[:-1]
     X = np.hstack([X, np.diag(np.sqrt(shared.private_square[sample.rows] / sample.count))])
-    cost, t = sample.count * shared.cost[sample.rows], is_positive[sample.rows]
-    own = -X[:, columns.size :].diagonal() * base.rows.slope[sample.rows] * sample.count
-    w0 = np.append(base.weights[columns], own)
-    offset = base.rows.linear[sample.rows] - X[:, : columns.size] @ w0[: columns.size]
+    cost, t = sample.count * shared.cost[sample.rows], is_own
+    own = -X[:, columns.size + 1 :].diagonal() * base.rows.slope[sample.rows] * sample.count
+    w0 = np.concatenate([base.weights[columns], [sample.along @ base.weights], own])
+    offset = base.rows.linear[sample.rows] - X[:, :-n] @ w0[:-n]
     slope = cost / (1 + np.exp(-(offset + X @ w0)))
-    goal = np.append(base.gradient[sample.columns], np.zeros(n_private + n))
+    goal = np.concatenate([base.gradient[sample.columns], np.zeros(private.size + 1 + n)])
+    goal[columns.size] = sample.along @ base.gradient
     linear = goal - w0 - X.T @ slope
 
     def objective(w):
@@ -205,7 +275,7 @@ def minimum_over(sample, solver, shared, base, columns, is_positive):
 
     found = minimize(objective, w0, jac=True, method="BFGS", options={"gtol": 1e-7})
     assert np.linalg.norm(objective(found.x)[1]) < 1e-5
-    return found.x[: columns.size]
+    return found.x[: columns.size], found.x[columns.size] / w0[columns.size]
 
 
 def test_the_smallest_problems_that_have_room_together_fit():
@@ -236,7 +306,7 @@ def test_problems_with_many_positive_rows_start_at_the_base(seen):
     [
         ("few steps from the base", 0.01, 1e-4, N_ROWS, 6),
         ("nothing to be gained", 1.0, 0.5, N_ROWS, 6),
-        ("too few rows", 1.0, 1e-4, 4000, 6),
+        ("too few rows", 1.0, 1e-4, 6000, 6),
         ("too many positive rows", 1.0, 1e-4, N_ROWS, 30),
     ],
 )

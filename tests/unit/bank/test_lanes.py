@@ -228,11 +228,24 @@ def block(request, monkeypatch):
     return block
 
 
+def give_common(block):
+    """Have the first rows have something in common beside their entries."""
+    n_common, base = 20, block.base
+    common = np.random.default_rng(2).standard_normal(block.X.shape[1]).astype(np.float32)
+    block.X[:n_common] += common
+    entries = block.rows.entries._replace(common=common, n_common=n_common)
+    block.rows = block.rows._replace(entries=entries)
+    linear = (block.X @ base.weights).astype(np.float32)
+    gradient = (base.weights + block.X.T @ base.rows.slope).astype(np.float32)
+    block.base = base._replace(gradient=gradient, rows=base.rows._replace(linear=linear))
+
+
 def pass_over_features(block):
     """Go over the features after a pass over rows; return what was multiplied, and by what."""
     block.coefficients[state.CONSTANT_PRODUCT] = block.totals[state.ON_CONSTANT]
     called(
         loops.feature_pass,
+        block.rows.entries,
         block.columns,
         block.row_lanes.pull,
         block.base.gradient,
@@ -274,7 +287,10 @@ def test_more_rows_and_features_than_a_cache_holds_are_solved(monkeypatch, C):
     assert_solved(rows, targets, C, solve(rows, targets, C))
 
 
-def test_curving_lanes_take_a_step_of_conjugate_gradients(block):
+@pytest.mark.parametrize("has_common", [False, True])
+def test_curving_lanes_take_a_step_of_conjugate_gradients(block, has_common):
+    if has_common:
+        give_common(block)
     block.masks[state.CURVING, :10] = 1
     block.coefficients[state.ALPHA, :10] = alpha = np.linspace(0.1, 1, 10)
     X, D, V = block.X, block.row_lanes.curvature, block.vectors.direction
@@ -319,7 +335,10 @@ def evaluated_by_definition(block, w):
     return loss.sum(axis=0), error, curvature / (1 + curvature * s2), w + block.X.T @ error
 
 
-def test_evaluation_pass_finds_errors_curvature_and_gradient(block):
+@pytest.mark.parametrize("has_common", [False, True])
+def test_evaluation_pass_finds_errors_curvature_and_gradient(block, has_common):
+    if has_common:
+        give_common(block)
     use = np.arange(simd.LANES) < 9
     block.masks[[state.EVALUATING, state.EVALUATED]] = use
     way = block.vectors.direction.astype(np.float64) - block.vectors.point
@@ -416,6 +435,38 @@ def test_lanes_get_the_labels_of_their_problems_and_others_keep_theirs():
         np.testing.assert_array_equal(bits, expected)
 
 
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_fresh_lanes_begin_at_their_starts(block, is_whole):
+    rng, m = np.random.default_rng(3), block.vectors.direction.shape[0]
+    columns = rng.permutation(m)[: m if is_whole else m // 3]
+    weights, rest = rng.random((4, columns.size)), rng.random(4)
+    place = np.zeros(0, dtype=np.int64)
+    starts = state.Starts(weights.astype(np.float32), columns, rest.astype(np.float32), place)
+    block.lanes["start"] = -1
+    block.lanes["start"][[1, 5, 6]] = 3, 0, 2
+    block.masks[state.FRESH, [1, 5, 9]] = 1
+    expected = block.vectors.direction.astype(np.float64)
+    for lane, start in ((1, 3), (5, 0)):
+        expected[:, lane] = (rest[start] - 1) * block.base.weights
+        expected[columns, lane] = weights[start] - block.base.weights[columns]
+    direction = block.vectors.direction
+    called(transfer.load_starts, direction, block.base.weights, starts, block.lanes, block.masks)
+    np.testing.assert_allclose(direction, expected, rtol=1e-5, atol=1e-6)
+    assert block.masks[state.FRESH].nonzero()[0].tolist() == [9]
+
+
+def test_lanes_that_finish_leave_a_direction_of_zero(block):
+    block.masks[state.ACCEPTING, :4] = block.masks[state.STARTING, :2] = 1
+    vectors, others = block.vectors, (block.base.light, block.masks, block.coefficients)
+    point, kept = vectors.direction[:, :4].copy(), vectors.direction[:, 4:].copy()
+    called(loops.begin_directions, vectors, *others, block.totals)
+    np.testing.assert_array_equal(vectors.point[:, :4], point)
+    started = block.base.light.scale[:, None] * vectors.residual[:, :2]
+    np.testing.assert_allclose(vectors.direction[:, :2], started, rtol=1e-6)
+    assert not vectors.direction[:, 2:4].any()
+    np.testing.assert_array_equal(vectors.direction[:, 4:], kept)
+
+
 def test_the_base_is_evaluated_by_positive_rows_alone(block):
     which, n = np.array([2, 3, 11]), block.X.shape[0]
     is_positive = (block.row_lanes.positive[:, None] >> np.arange(simd.LANES) & 1) > 0
@@ -423,8 +474,9 @@ def test_the_base_is_evaluated_by_positive_rows_alone(block):
     others = np.setdiff1d(np.arange(simd.LANES), which)
     before = [array[:, others].copy() for array in (*block.vectors, block.row_lanes.curvature)]
     block.masks[state.FRESH, which] = 1
-    direction, residual = block.vectors.direction, block.vectors.residual
-    called(transfer.begin_problems, direction, residual, block.base.gradient, block.masks)
+    residual = block.vectors.residual
+    called(transfer.begin_residuals, residual, block.base.gradient, block.masks)
+    block.vectors.direction[:, which] = 0
     called(
         transfer.begin_at_base,
         block.row_lanes.curvature,
@@ -530,18 +582,19 @@ def test_a_first_step_ends_where_light_rows_outweigh_its_gain(on_mean, spread):
     assert found == pytest.approx(t[np.argmin(along)], abs=steps.LENGTH_ACCURACY)
 
 
-def test_only_the_heaviest_of_many_rows_are_taken():
+@pytest.mark.parametrize("most", [15, heavy_rows.MOST])
+def test_only_the_heaviest_of_many_rows_are_taken(most):
     rng = np.random.default_rng(14)
     n = 20 * heavy_rows.CANDIDATES
     curvature = simd.line_aligned(1, n)[0]
     curvature[:] = rng.random(curvature.shape) * 10
-    heavy, lanes_of = heavy_rows.HeavyRows.empty(5), np.zeros(simd.LANES, dtype=state.LANE)
+    heavy, lanes_of = heavy_rows.HeavyRows.empty(5, most), np.zeros(simd.LANES, dtype=state.LANE)
     masks = np.zeros((state.N_MASKS, simd.LANES), dtype=np.float32)
     masks[state.STARTING, ::2] = 1
     for _ in range(2):  # the second time from the threshold of the first
         called(heavy_rows.find_heavy_rows, heavy, curvature, lanes_of, masks)
         lanes_of["n_newton"] += 1
         for k in range(0, simd.LANES, 2):
-            heaviest = np.argsort(-curvature[:, k])[: heavy_rows.MOST]
+            heaviest = np.argsort(-curvature[:, k])[:most]
             assert set(heavy.rows[k, : heavy.n_rows[k]]) == set(heaviest)
         assert (heavy.n_rows[1::2] == 0).all()
