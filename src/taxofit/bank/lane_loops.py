@@ -145,6 +145,20 @@ def _gather_rare(columns, place, pull, last):
     return total
 
 
+@numba.njit(inline="always")
+def _gather_column(columns, j, pull, product, others, last):
+    """Return the product of column j and pull, which is known for tiled features."""
+    place = others + j
+    if j < columns.n_tiled:
+        total = load(product, j)
+    elif j < columns.n_frequent:
+        first, stop = columns.indptr[place], columns.indptr[place + 1]
+        total = _gather(columns, first, stop, pull, splat(_f32(0)))
+    else:
+        total = _gather_rare(columns, place, pull, last)
+    return total
+
+
 @part
 def _multiply_tiles(columns, pull, product):
     """Set the product of Xᵀ and pull for tiled features, a tile of rows after the other."""
@@ -155,6 +169,15 @@ def _multiply_tiles(columns, pull, product):
             total = zero if tile == 0 else load(product, j)
             first, stop = columns.indptr[place], columns.indptr[place + 1]
             store(product, j, _gather(columns, first, stop, pull, total))
+
+
+@numba.njit(inline="always")
+def _sum_of_first(pull, n_rows):
+    """Return the sum of the pulls of the first rows."""
+    total = splat(_f32(0))
+    for i in range(n_rows):
+        total = total + load(pull, i)
+    return total
 
 
 @numba.njit(inline="always")
@@ -276,12 +299,10 @@ def feature_pass(
     zero = splat(_f32(0))
     any_evaluated = any_true(evaluated)
     any_pull = any_true(load(masks, CURVING) + evaluating)
-    common, any_common = zero, any_pull and entries.n_common > 0
-    if any_common:
-        for i in range(entries.n_common):
-            common = common + load(pull, i)
-    n_tiled, others = columns.n_tiled, (columns.n_tiles - 1) * columns.n_tiled
-    if any_pull and n_tiled > 0:
+    any_common = any_pull and entries.n_common > 0
+    common = _sum_of_first(pull, entries.n_common)
+    others = (columns.n_tiles - 1) * columns.n_tiled
+    if any_pull and columns.n_tiled > 0:
         _multiply_tiles(columns, pull, vectors.product)
     last = columns.indptr[others + m - 1] - ONE
     _clear_totals(totals)
@@ -290,13 +311,8 @@ def feature_pass(
         gg = gs = ww = zero
         for j in range(first, stop):
             o = on_constant if j == m - 1 else zero
-            if any_pull and j < n_tiled:
-                o = load(vectors.product, j)
-            elif any_pull and j < columns.n_frequent:
-                place = others + j
-                o = _gather(columns, columns.indptr[place], columns.indptr[place + 1], pull, o)
-            elif any_pull and j < m - 1:
-                o = _gather_rare(columns, others + j, pull, last)
+            if any_pull and j < m - 1:
+                o = _gather_column(columns, j, pull, vectors.product, others, last)
             if any_common:
                 o = fma(splat(entries.common[j]), common, o)
             s, v, r = load(S, j), load(V, j), load(R, j)

@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SampledStarts"]
 
-# Of a pass over all rows, in entries, where a row itself is the work of so many. With less no sample
-# pays: it did not over 4,074 rows of NAICS and 1,580 of a web directory (92,000 and 168,000), and
-# over 8,149 and 3,161 of them (188,000 and 348,000) banks took an eighth to a tenth less.
+# Of a pass over all rows, in entries, and what a row itself is in them. With less no sample pays:
+# none did over 4,074 rows of NAICS and 1,580 of a web directory (92,000 and 168,000), and over
+# 8,149 and 3,161 of them (188,000 and 348,000) banks took an eighth to a tenth less.
 LEAST_WORK, WORK_OF_A_ROW = 175_000, 16
 # Rows without any positive label to draw: a share of all, and how many at least and at most.
 DRAWN_SHARE, LEAST_DRAWN, MOST_DRAWN = 1 / 32, 256, 4096
@@ -63,8 +63,8 @@ LEAST_STARTED = 1 / 2  # of the problems of a block, for whose positive rows the
 MOST_IGNORED = 3
 # Mean of cost times squared norm: with less, problems take few steps from the base.
 LEAST_COST = 0.5
-# How exactly to solve, as a tolerance of the rule. With 0.3 NAICS takes 6 % more passes at C = 1 and
-# a web directory 8 %, with 0.03 as many; those over samples are 12 % fewer and 10 to 20 % more.
+# How exactly to solve, as a tolerance of the rule. At C = 1 NAICS takes 6 % more passes with 0.3, a
+# web directory 8 %, and as many with 0.03; those over samples are 12 % fewer and 10 to 20 % more.
 TOLERANCE = 0.1
 
 

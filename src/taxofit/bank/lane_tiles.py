@@ -30,12 +30,14 @@ if TYPE_CHECKING:
 
 __all__ = ["arrange_columns", "stops_of_frequent"]
 
-# Whose lines stay in a cache of 2 MiB; all are frequent then. With 1 MiB a bank over 24,000
-# features takes about 5 % less with rare ones apart, and with 2 MiB a tenth more.
+# Whose lines stay in a cache of 1 MiB; all are frequent then.
 MOST_FEATURES = 16_384
+# With these a bank of 24,000 features takes 6 % less than with all of them where a core's cache has
+# 1 MiB, and 4 % less where it has 2 MiB; one of 50,000 features 13 and 9 % less. With 4096 or 2048
+# it is up to 12 % worse or 8 % better, with 16,384 worse.
 LEAST_FREQUENT = 8192
-# A rare entry costs more where there are many rows: the best numbers of frequent features were 2048
-# to 4096 for 16,000 rows, 8192 to 16,384 for 129,000 and 32,768 or more for 383,000.
+# A rare entry costs more where there are many rows: the best numbers of frequent features were 8192
+# to 16,384 for 129,000 rows and 32,768 or more for 383,000.
 ROWS_PER_FREQUENT = 8
 ROWS_OF_A_TILE = 8192
 LEAST_PER_TILE = 4  # entries of a column: with fewer, bounds take more space than is saved in time
