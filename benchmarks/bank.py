@@ -32,8 +32,7 @@ TRAIN = Path(__file__).parent / "peers" / "train.py"
 
 
 def solve_ours(problem, C, sample):
-    """Return seconds for the whole bank, and the weights of the sampled nodes."""
-    bank = problem.bank()
+    """Return seconds for the whole bank, from rows on, and the weights of the sampled nodes."""
     wanted, kept = set(sample.tolist()), {}
 
     def keep(nodes, _, arrays):
@@ -42,7 +41,7 @@ def solve_ours(problem, C, sample):
                 kept[int(node)] = np.array(arrays["weights"][:, column], dtype=np.float64)
 
     start, cpu = time.perf_counter(), time.process_time()
-    report = bank.solve([C], Harvest(pick_weights, keep), nodes=problem.nodes())
+    report = problem.bank().solve([C], Harvest(pick_weights, keep), nodes=problem.nodes())
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     return {"seconds": seconds, "cpu_seconds": cpu, "report": report}, kept
 
