@@ -2,10 +2,10 @@
 
     python benchmarks/cost_model.py
 
-Made-up web directories of several shapes are solved as a fit solves them, a block of 256 nodes at
-all seven C on one thread; CPU time and passes of each block are noted and the form that
-`taxofit.bank.cost` states is fitted to them. The last lines are runs that were not used to fit it:
-blocks of a directory three times as large as any measured, and whole fits, each in a process of its
+Made-up web directories of several shapes are solved as a fit solves them, 256 nodes at all seven C
+on one thread; CPU time and passes at each C are noted and the form that `taxofit.bank.cost` states
+is fitted to them. The last lines are runs that were not used to fit it:
+nodes of a directory three times as large as any measured, and whole fits, each in a process of its
 own, whose CPU time and peak memory stand beside what the model says.
 """
 
@@ -24,7 +24,7 @@ from scipy.optimize import nnls
 from taxofit import TaxonomyClassifier
 from taxofit.bank import cost
 from taxofit.bank.columns import prune_columns
-from taxofit.bank.harvest import Harvest, pick_nothing
+from taxofit.bank.harvest import Harvest
 from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.rows import Rows, node_targets
 from taxofit.bank.split import split_rows
@@ -33,7 +33,7 @@ from taxofit.selection import C_GRID, VALIDATION_FRACTION
 
 SMALL, LARGE = DIRECTORY_SIZES["dmoz-small"], DIRECTORY_SIZES["dmoz-2010"]
 MEASURED = {
-    "small / 4": SMALL.scaled(0.25),
+    "small / 2": SMALL.scaled(0.5),
     "small": SMALL,
     "2010 / 20": LARGE.scaled(0.05),
     "2010 / 10": LARGE.scaled(0.1),
@@ -53,7 +53,7 @@ COLUMNS = "{:12} {:>8} {:>10} {:>8} {:>6} {:>7} {:>9} {:>9} {:>6}"
 
 @dataclass(frozen=True)
 class Block:
-    """A block of nodes, solved, judged and pruned at one C."""
+    """Some nodes, solved and judged at one C."""
 
     name: str
     n_rows: int
@@ -71,7 +71,7 @@ class Block:
 
 
 def measure(name, size, Cs=C_GRID):
-    """Solve a block of random nodes at every C and return what each took."""
+    """Solve random nodes at every C and return what each C took."""
     train, _ = make_web_directory(size)
     taxonomy, leaf = train.taxonomy, train.taxonomy.nodes_of(train.y)
     rows = Rows.prepare(train.X)
@@ -80,49 +80,48 @@ def measure(name, size, Cs=C_GRID):
                                                  n_threads=1)  # fmt: skip
     chosen = np.random.default_rng(0).permutation(np.arange(1, taxonomy.n_nodes))
     nodes = np.sort(chosen[: cost.BLOCK]).astype(np.int32)
-    nothing = Harvest(pick_nothing, lambda *_: None)
-    bank.solve(list(Cs), nothing, nodes=nodes[:16])  # compile; find the starts for all
-    blocks, last = [], [time.process_time()]
+    blocks = []
+    for C in Cs:
+        solved = []
 
-    def note(nodes, C, solution):
-        solution.judge(judged, node_targets(taxonomy, leaf[held_out], nodes))
-        prune_columns(solution.weights, WARM_SHARE)
-        seconds = time.process_time() - last[0]
-        n_solved = solution.converged.size
+        def note(nodes, _, solution, solved=solved):
+            solution.judge(judged, node_targets(taxonomy, leaf[held_out], nodes))
+            if bank.wants_starts:
+                prune_columns(solution.weights, WARM_SHARE)
+            solved.append((solution.converged.size, solution.n_products / 2))
+            return {}
+
+        for _ in range(2):  # once to compile, and to find where all begin
+            solved.clear()
+            start = time.process_time()
+            bank.solve([C], Harvest(note, lambda *_: None), nodes=nodes)
+            seconds = time.process_time() - start
+        n_solved, n_passes = np.sum(solved, axis=0)
         blocks.append(
             Block(
                 name,
                 n_rows=len(training),
                 n_entries=int(bank.rows.X.nnz) - len(training),
                 n_features=size.n_features,
-                n_nodes=n_solved,
+                n_nodes=int(n_solved),
                 C=C,
-                passes=solution.n_products / 2 / n_solved,
+                passes=n_passes / n_solved,
                 cpu_seconds=seconds,
             )
         )
-        last[0] = time.process_time()
-        return {}
-
-    bank.solve(list(Cs), Harvest(note, lambda *_: None), nodes=nodes)
     return blocks
 
 
 def fit_passes(blocks):
-    """Return p of every C and g by least squares in logarithms, and the residual's size."""
-    design = np.zeros((len(blocks), len(C_GRID) + 1))
-    for row, block in zip(design, blocks, strict=True):
-        row[C_GRID.index(block.C)] = 1
-        row[-1] = np.log(block.n_rows / cost.REFERENCE)
-    wanted = np.log([block.passes for block in blocks])
-    found = np.linalg.lstsq(design, wanted, rcond=None)[0]
-    residual = float(np.std(design @ found - wanted))
-    passes = dict(zip(C_GRID, np.exp(found[:-1]).round(1).tolist(), strict=True))
-    return passes, round(float(found[-1]), 3), residual
+    """Return p of every C, the mean in logarithms, and the residual's size."""
+    logarithms = {C: [np.log(block.passes) for block in blocks if block.C == C] for C in C_GRID}
+    passes = {C: round(float(np.exp(np.mean(of_C))), 1) for C, of_C in logarithms.items()}
+    residuals = [np.log(passes[block.C] / block.passes) for block in blocks]
+    return passes, float(np.std(residuals))
 
 
 def fit_seconds(blocks):
-    """Return a, b and c, none negative, by least squares of relative errors."""
+    """Return a, b, c and d, none negative, by least squares of relative errors."""
     design = np.array([block.work() / block.cpu_seconds for block in blocks])
     found, _ = nnls(design, np.ones(len(blocks)))
     return tuple(found.tolist()), design @ found
@@ -171,19 +170,19 @@ def main():
                          "model s", "ratio"))  # fmt: skip
     blocks = [block for name, size in MEASURED.items() for block in measure(name, size)]
     seconds, ratios = fit_seconds(blocks)
-    passes, growth, residual = fit_passes(blocks)
+    passes, residual = fit_passes(blocks)
     for block, ratio in zip(blocks, ratios, strict=True):
         show(block, block.cpu_seconds * ratio)
     spread = float(np.sqrt(np.mean((ratios - 1) ** 2)))
-    print(f"\nPASSES = {passes}\nPASSES_GROWTH = {growth}  # residual {residual:.0%}")
+    print(f"\nPASSES = {passes}  # residual {residual:.0%}")
     print(f"SECONDS = ({', '.join(f'{value:.2g}' for value in seconds)})  # residual {spread:.0%}")
-    cost.PASSES, cost.PASSES_GROWTH, cost.SECONDS = passes, growth, seconds
+    cost.PASSES, cost.SECONDS = passes, seconds
 
     print("\nnot used to fit the model, passes foretold too:")
     name, size, Cs = FORETOLD_BLOCK
     foretold = measure(name, size, Cs)
     for block in foretold:
-        show(block, float(block.work(cost.passes_at(block.C, block.n_rows)) @ seconds))
+        show(block, float(block.work(cost.passes_at(block.C)) @ seconds))
     fits = {name: foretell(name, size) for name, size in FORETOLD_FITS.items()}
     if out:
         out.mkdir(parents=True, exist_ok=True)

@@ -236,7 +236,7 @@ class TaxonomyClassifier(NotebookSummary, ClassifierMixin, BaseEstimator):  # ty
             device=self.device,
             work_dir=None if self.work_dir is None else WorkDir(self.work_dir),
         )
-        warm = WarmStarts(taxonomy.n_nodes, bank.n_idle_cores)
+        warm = WarmStarts(bank)
         choices = FitChoices(
             flattening_named(self.flattening), self.C, self.search, self.gamma, self.beam_width
         )

@@ -29,6 +29,7 @@ class BlockSolver(Protocol):
         Problems to hand over at a time, and how few they may be for blocks to be many.
     warm_from : float
         From this C on, the solution at the C before is the better start; below, the solver's own.
+        Infinite if that is always as good, also where the same problems over most rows are solved.
     is_threaded : bool
         Whether several blocks may be solved at the same time, each by a thread.
     block_order : {"tree", "size"}

@@ -1,14 +1,15 @@
 """What a fit over sparse rows on a CPU will cost, before it begins: time, memory and disk.
 
-Of a bank of n nodes over N rows with E entries and D features, at one C:
+Of a bank of n nodes over N rows with E entries and D features, at one C, with p_C passes over the
+rows for each node:
 
-    passes(C)   = p_C · (N / 10⁴)^g                     over the rows, for each node
-    CPU seconds = n · (passes · (a · E · (1 + ln(1 + D / 10⁴)) + b · N) + c · D)
+    CPU seconds = n · (p_C · (a · E · (1 + ln(1 + D / 10⁴)) + b · N + d · E / N) + c · D)
 
-The logarithm stands for the caches that more features no longer fit in; the last term is reading
-off, judging and pruning a node's weights. Before that the rows are copied, put in order and turned
-to columns: e · E, once over the rows that train and once over all. ``benchmarks/cost_model.py``
-fits p, g, a, b and c to measured blocks; docs/scaling.md says how well. Bytes are those of the
+The logarithm stands for the caches that more features no longer fit in, E / N for a sample of rows,
+whose number does not grow; the last term is reading off and judging a node's weights. Before that
+the rows are copied, put in order and turned to columns: e · E, once over the rows that train and
+once over all. ``benchmarks/cost_model.py`` fits p, a, b, c and d to measured blocks;
+docs/scaling.md says how well. Bytes are those of the
 arrays that the code makes at the peak; how many weights pruning leaves was measured too.
 """
 
@@ -35,10 +36,9 @@ __all__ = [
 ]
 
 # From `benchmarks/cost_model.py`, on one core of an AMD EPYC (Zen 4).
-PASSES = {0.001: 5.4, 0.01: 6.2, 0.1: 6.8, 1.0: 9.2, 10.0: 11.8, 100.0: 13.9, 1000.0: 16.0}
-PASSES_GROWTH = 0.14
-SECONDS = (8.2e-11, 2.0e-9, 2.9e-9)  # a, b, c
-REFERENCE = 1e4  # rows and features
+PASSES = {0.001: 3.0, 0.01: 3.0, 0.1: 3.1, 1.0: 3.7, 10.0: 5.5, 100.0: 6.1, 1000.0: 7.0}
+SECONDS = (8.6e-11, 4.3e-9, 7.7e-10, 4.6e-7)  # a, b, c, d
+REFERENCE = 1e4  # features
 # e: of 0.6 million entries in memory, and of 245 million in a store.
 PREPARING, PREPARING_MAPPED = 1e-7, 1.5e-7
 
@@ -51,6 +51,8 @@ SHORT_PLACE, SHORT_PLACES = 2, 1 << 16
 CHUNKS = 64 << 20  # bytes of the parts of a store that are worked on at a time, all copies together
 # Bytes of what is known at each C, the all-negative solution included.
 ROW_AT_C, FEATURE_AT_C = 8 * 4, 5 * 4
+# Of a pass over the rows: with more, problems start from samples, and the refit does.
+LEAST_WORK, WORK_OF_A_ROW = 175_000, 16
 # Weights that a first pruning leaves a node, times D^0.41: to start the refit from, and to pack.
 WARM_WEIGHTS, KEPT_GROWTH = 25, 0.41
 MODEL_WEIGHTS = {0.001: 8.0, 0.1: 16.0, 1.0: 35.0, 10.0: 90.0, 100.0: 115.0, 1000.0: 130.0}
@@ -117,27 +119,27 @@ class FitCost:
         }
 
 
-def passes_at(C: float, n_rows: int) -> float:
+def passes_at(C: float) -> float:
     """Return how often the solver goes over the rows for a node.
 
     Examples
     --------
-    >>> passes_at(1.0, 10_000)
-    9.2
+    >>> passes_at(1.0)
+    3.7
     """
-    return _at(C, PASSES) * (max(n_rows, 1) / REFERENCE) ** PASSES_GROWTH
+    return _at(C, PASSES)
 
 
 def work_of(n_rows: int, n_entries: int, n_features: int, passes: float) -> tuple[float, ...]:
-    """Return what a, b and c are multiplied with, for one node.
+    """Return what a, b, c and d are multiplied with, for one node.
 
     Examples
     --------
     >>> work_of(10, 100, 0, 2.0)
-    (200.0, 20.0, 0)
+    (200.0, 20.0, 0, 20.0)
     """
-    misses = 1 + math.log1p(n_features / REFERENCE)
-    return passes * n_entries * misses, passes * n_rows, n_features
+    misses, length = 1 + math.log1p(n_features / REFERENCE), n_entries / max(n_rows, 1)
+    return passes * n_entries * misses, passes * n_rows, n_features, passes * length
 
 
 def bank_seconds(size: FitSize, C: float) -> float:
@@ -146,7 +148,7 @@ def bank_seconds(size: FitSize, C: float) -> float:
     The all-negative problem that nodes start from has its passes to itself: it costs as much as
     sixteen nodes.
     """
-    work = work_of(size.n_rows, size.n_entries, size.n_features, passes_at(C, size.n_rows))
+    work = work_of(size.n_rows, size.n_entries, size.n_features, passes_at(C))
     return (size.n_nodes + LANES) * float(np.dot(work, SECONDS))
 
 
@@ -201,7 +203,7 @@ def network_bytes(size: FitSize, n_workers: int) -> tuple[float, float]:
     """
     rows_bytes = ENTRY * (size.n_entries + 2 * size.n_rows)
     back = ENTRY * size.n_nodes * _model_weights(size) + _score_bytes(size)
-    back += ENTRY * len(size.Cs) * size.n_nodes * _kept(size, WARM_WEIGHTS)
+    back += _start_bytes(size)
     return float(n_workers * rows_bytes * (2 if size.Cs else 1)), float(back)
 
 
@@ -222,8 +224,14 @@ def _copies_of_rows(size: FitSize) -> float:
 def _bank_bytes(size: FitSize) -> float:
     """Bytes that last as long as the fit: starts at each C and for the refit, weights for it."""
     at_C = ROW_AT_C * size.n_rows + FEATURE_AT_C * size.n_features
-    starts = (1 + len(size.Cs)) * at_C + 40 * size.n_rows
-    return starts + ENTRY * len(size.Cs) * size.n_nodes * _kept(size, WARM_WEIGHTS)
+    return (1 + len(size.Cs)) * at_C + 40 * size.n_rows + _start_bytes(size)
+
+
+def _start_bytes(size: FitSize) -> float:
+    """Bytes of the weights at each C that the refit may start from, where there are no samples."""
+    if WORK_OF_A_ROW * size.n_rows + size.n_entries >= LEAST_WORK:
+        return 0.0
+    return ENTRY * len(size.Cs) * size.n_nodes * _kept(size, WARM_WEIGHTS)
 
 
 def _block_size(size: FitSize) -> int:

@@ -7,6 +7,7 @@ rows under them (chains of single children, nodes without rows) are one problem 
 
 from __future__ import annotations
 
+import math
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
@@ -238,6 +239,11 @@ class NodeBank:
     def n_idle_cores(self) -> int:
         """Cores for other work while blocks are solved: one, or all where a device solves."""
         return 1 if self.n_threads > 1 else self.n_cores
+
+    @property
+    def wants_starts(self) -> bool:
+        """Whether weights of nearly the same problems are better starts than those it finds."""
+        return self._solver.warm_from < math.inf
 
     def take(self, rows: NDArray[np.integer[Any]]) -> NodeBank:
         """Return the bank over some of the rows."""

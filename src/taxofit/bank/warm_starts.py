@@ -10,7 +10,7 @@ from taxofit.bank.columns import (
     columns_from_arrays,
     columns_to_arrays,
 )
-from taxofit.bank.harvest import Harvest
+from taxofit.bank.harvest import Harvest, pick_nothing
 from taxofit.bank.trend import Trend
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from taxofit.bank.harvest import Arrays
+    from taxofit.bank.node_bank import NodeBank
     from taxofit.bank.solver import BlockSolution
 
     IntArray = NDArray[np.int32]
@@ -51,10 +52,8 @@ class WarmStarts:
 
     Parameters
     ----------
-    n_nodes : int
-        Of the taxonomy.
-    n_threads : int
-        To prune with.
+    bank : NodeBank
+        That is to be solved from them. Where it finds starts as good by itself, none are kept.
 
     Attributes
     ----------
@@ -62,10 +61,12 @@ class WarmStarts:
         Fills this in as a bank is solved.
     """
 
-    def __init__(self, n_nodes: int, n_threads: int = 1) -> None:
-        self._n_nodes = n_nodes
+    def __init__(self, bank: NodeBank) -> None:
+        self._n_nodes = bank.taxonomy.n_nodes
         self._stores: dict[float, ColumnStore] = {}
-        self.harvest = Harvest(_PickLarger(n_threads=n_threads), self._receive)
+        self.harvest = Harvest(pick_nothing, lambda *_: None)
+        if bank.wants_starts:
+            self.harvest = Harvest(_PickLarger(n_threads=bank.n_idle_cores), self._receive)
 
     def _receive(self, nodes: IntArray, C: float, arrays: Arrays) -> None:
         weights = columns_from_arrays(arrays)

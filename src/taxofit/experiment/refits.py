@@ -84,7 +84,7 @@ class _PickScores:
 
 
 class _WarmSolver:
-    """A bank that starts each C from the weights of the one before."""
+    """A bank that starts each C from the weights of the one before, where it wants that."""
 
     def __init__(self, bank: NodeBank, test_rows: Rows) -> None:
         self.bank, self.test_rows = bank, test_rows
@@ -101,7 +101,7 @@ class _WarmSolver:
             scoring.append(float(arrays["seconds"]))
 
         pick = _PickScores(self.test_rows, nodes_with_rows(self.bank))
-        warm = WarmStarts(n_nodes, self.bank.n_idle_cores)
+        warm = WarmStarts(self.bank)
         began = time.perf_counter()
         harvest = join_harvests(Harvest(pick, receive), warm.harvest)
         self.bank.solve([C], harvest, start=self._start)

@@ -36,7 +36,7 @@ def test_scores_of_the_validation_rows_are_counted_for_every_c():
 
 
 def test_passes_grow_with_c_and_are_defined_for_any():
-    known = [passes_at(C, 10_000) for C in (1e-6, 1e-3, 0.05, 1, 7, 1e3, 1e6)]
+    known = [passes_at(C) for C in (1e-6, 1e-3, 0.05, 1, 7, 1e3, 1e6)]
     assert known == sorted(known)
     assert known[0] == known[1]
 

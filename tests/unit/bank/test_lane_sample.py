@@ -10,10 +10,13 @@ from scipy.optimize import minimize
 from taxofit.bank import lane_sample
 from taxofit.bank.lane_state import Problems, RowsOfClasses
 from taxofit.bank.lanes import LaneSolver
+from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.objective import gradient
 from taxofit.bank.private_features import solve_margin
 from taxofit.bank.rows import Rows, Targets
 from taxofit.bank.solver import SolverSettings
+from taxofit.bank.warm_starts import WarmStarts
+from taxofit.taxonomy import Taxonomy
 
 N_ROWS, N_CLASSES = 7500, 60
 
@@ -304,7 +307,7 @@ def test_problems_with_many_positive_rows_start_at_the_base(seen):
 @pytest.mark.parametrize(
     ("why", "C", "tol", "n_rows", "n_problems"),
     [
-        ("few steps from the base", 0.01, 1e-4, N_ROWS, 6),
+        ("few steps from the base", 1e-4, 1e-4, N_ROWS, 6),
         ("nothing to be gained", 1.0, 0.5, N_ROWS, 6),
         ("too few rows", 1.0, 1e-4, 6000, 6),
         ("too many positive rows", 1.0, 1e-4, N_ROWS, 30),
@@ -324,3 +327,15 @@ def test_the_same_block_starts_at_the_same_bits(seen):
     again = LaneSolver(rows, SolverSettings()).solve(targets, 10.0)
     np.testing.assert_array_equal(seen[0].weights, seen[1].weights)
     np.testing.assert_array_equal(first.weights, again.weights)
+
+
+@pytest.mark.parametrize(("n_rows", "wants_starts"), [(6000, True), (N_ROWS, False)])
+def test_banks_with_samples_want_no_starts_of_earlier_solutions(n_rows, wants_starts):
+    rows, row_class = topics(n_rows=n_rows)
+    taxonomy = Taxonomy.from_edges([("all", f"class {c}") for c in range(N_CLASSES)])
+    leaf = taxonomy.nodes_of([f"class {c}" for c in row_class])
+    bank = NodeBank(rows, taxonomy, leaf, n_threads=1)
+    starts = WarmStarts(bank)
+    bank.solve([1.0], starts.harvest, nodes=leaf[:2])
+    assert bank.wants_starts == wants_starts
+    assert (starts.take(1.0) is not None) == wants_starts

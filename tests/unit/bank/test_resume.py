@@ -145,7 +145,7 @@ def test_another_value_of_c_leaves_the_chains_it_is_not_in(solving):
 def test_a_refit_from_other_starts_is_another_task(solving):
     warm = {}
     for share in (0.0, 0.5):
-        starts = WarmStarts(solving().bank.taxonomy.n_nodes)
+        starts = WarmStarts(solving().bank)
         first = solving()
         first.bank.solve([1.0], starts.harvest)
         columns = starts.take(1.0)
