@@ -159,7 +159,7 @@ def estimate_fit(size: FitSize) -> FitCost:
     --------
     >>> size = FitSize(n_rows=128_710, n_entries=10_700_000, n_features=381_580, n_nodes=17_222)
     >>> cost = estimate_fit(size)
-    >>> 1000 < cost.cpu_seconds < 5000, 1e8 < cost.disk_bytes < 1e9
+    >>> 200 < cost.cpu_seconds < 500, 1e8 < cost.disk_bytes < 1e9
     (True, True)
     """
     cpu_seconds = bank_seconds(size, size.C)
