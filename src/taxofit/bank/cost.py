@@ -8,9 +8,9 @@ rows for each node:
 The logarithm stands for the caches that more features no longer fit in, E / N for a sample of rows,
 whose number does not grow; the last term is reading off and judging a node's weights. Before that
 the rows are copied, put in order and turned to columns: e · E, once over the rows that train and
-once over all. ``benchmarks/cost_model.py`` fits p, a, b, c and d to measured blocks;
-docs/scaling.md says how well. Bytes are those of the
-arrays that the code makes at the peak; how many weights pruning leaves was measured too.
+once over all. ``benchmarks/cost_model.py`` fits p, a, b, c and d to what was measured, and
+docs/scaling.md says how well. Bytes are those of the arrays that the code makes at the peak; how
+many weights pruning leaves was measured too.
 """
 
 from __future__ import annotations

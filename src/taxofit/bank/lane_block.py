@@ -41,6 +41,8 @@ class LaneBlock:
     problems : Problems
     starts : Starts, optional
         Where to begin; at the base if not given.
+    most_heavy : int
+        Rows of a lane in the preconditioner.
     """
 
     def __init__(

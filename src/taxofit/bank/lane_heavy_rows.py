@@ -4,8 +4,8 @@ Of a rare node's rows only its own and those that look like them have a curvatur
 others are light, and what they have in common hardly changes from lane to lane but for their mass,
 the sum of their curvatures: a mean row, and the spread of each feature about it, both taken once
 from the all-negative solution. The spread makes a scale M that all lanes share (see
-:data:`taxofit.bank.lanes.SCALE_MASS`). With the heaviest rows of a lane and then the mean row as S,
-of curvatures D and mass, the preconditioner is
+:data:`taxofit.bank.lane_state.SCALE_MASS`). With the heaviest rows of a lane and then the mean row
+as S, of curvatures D and mass, the preconditioner is
 
 .. math:: (M^{-1} + S^T D S)^{-1} = M - M S^T (D^{-1} + S M S^T)^{-1} S M,
 
