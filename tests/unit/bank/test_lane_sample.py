@@ -14,6 +14,7 @@ from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.objective import gradient
 from taxofit.bank.private_features import solve_margin
 from taxofit.bank.rows import Rows, Targets
+from taxofit.bank.sample_loops import mark_near
 from taxofit.bank.solver import SolverSettings
 from taxofit.bank.warm_starts import WarmStarts
 from taxofit.taxonomy import Taxonomy
@@ -21,11 +22,17 @@ from taxofit.taxonomy import Taxonomy
 N_ROWS, N_CLASSES = 7500, 60
 
 
-def topics(seed=0, *, n_rows=N_ROWS):
-    """Return rows of 60 classes with words of their own, common ones and private ones."""
+def topics(seed=0, *, n_rows=N_ROWS, n_neighbours=1):
+    """Return rows of 60 classes with words of their own, common ones and private ones.
+
+    Or with words that are those of some neighbours, too.
+    """
     rng = np.random.default_rng(seed)
     row_class = rng.integers(N_CLASSES, size=n_rows).astype(np.int32)
-    own = 5 * row_class[:, None] + rng.integers(5, size=(n_rows, 4))
+    near = row_class - row_class % n_neighbours
+    own = 5 * near[:, None] + rng.integers(5 * n_neighbours, size=(n_rows, 4))
+    if n_neighbours > 1:
+        own[:, 0] = 5 * row_class + rng.integers(5, size=n_rows)
     common = 5 * N_CLASSES + rng.integers(400, size=(n_rows, 6))
     private = 5 * N_CLASSES + 400 + np.arange(n_rows)[:, None]
     columns = np.hstack([own, common, private])
@@ -155,6 +162,51 @@ def test_a_sample_of_all_rows_is_the_problem_itself(monkeypatch):
     np.testing.assert_allclose(starts.weights, expected[:, starts.columns], atol=5e-3)
     along = np.multiply.outer(starts.rest, base.weights[others])
     np.testing.assert_allclose(along, expected[:, others], atol=5e-2)
+
+
+@pytest.mark.parametrize("most", [0, 7, 500])
+def test_near_rows_are_those_with_most_in_common_with_own_ones(most):
+    rng = np.random.default_rng(0)
+    n, m = 300, 40
+    dense = np.where(rng.random((n, m)) < 0.15, rng.normal(size=(n, m)), 0).astype(np.float32)
+    dense[17] = 0
+    X, is_used, sizes = sparse.csr_array(dense), dense != 0, np.abs(dense)
+    is_own = is_used[:, :4].any(axis=1) & (rng.random(n) < 0.5)
+    share = (is_used & is_own[:, None]).sum(axis=0) / is_used.sum(axis=0)
+    in_common = sizes @ share / np.maximum(sizes.sum(axis=1), 1e-9)
+    near = np.flatnonzero((in_common >= 1.3 * is_own.mean()) & ~is_own)
+    assert 7 < near.size < 200
+    expected = near[np.argsort(-in_common[near])][:most]
+    found, work = is_own.copy(), (np.zeros(m, dtype=np.float32), np.zeros((2, n), dtype=np.float32))
+    mark_near(X.indptr, X.indices, X.data, is_used.sum(axis=0), 1.3, most, found, *work)
+    np.testing.assert_array_equal(np.flatnonzero(found & ~is_own), np.sort(expected))
+    assert found[is_own].all()
+
+
+def test_at_large_cost_rows_near_the_positive_ones_make_better_starts(monkeypatch):
+    rows, row_class = topics(n_neighbours=2)
+    table = np.where(np.arange(N_CLASSES)[:, None] == 2 * np.arange(6), 1, -1).astype(np.int8)
+    targets = Targets(row_class, table)
+    own, draw = [], lane_sample.SampledStarts._draw
+
+    def noted(self, is_own, *arguments):
+        own.append(is_own)
+        return draw(self, is_own, *arguments)
+
+    monkeypatch.setattr(lane_sample.SampledStarts, "_draw", noted)
+    solver = LaneSolver(rows, SolverSettings())
+    found = solver.solve(targets, 100.0)
+    monkeypatch.setattr(lane_sample, "LEAST_COST_FOR_NEAR", np.inf)
+    without = solver.solve(targets, 100.0)
+    in_order = row_class[solver._order]
+    is_positive = (in_order < 12) & (in_order % 2 == 0)
+    np.testing.assert_array_equal(own[1], is_positive)
+    near = own[0] & ~is_positive
+    assert own[0][is_positive].all()
+    assert 0 < near.sum() <= N_ROWS / 32
+    assert (in_order[near] < 12).mean() > 0.95
+    assert found.n_products < 0.9 * without.n_products
+    np.testing.assert_allclose(found.objective, without.objective, rtol=1e-6)
 
 
 def test_rows_that_stand_for_others_have_their_margins_and_their_derivatives():
