@@ -60,8 +60,8 @@ __all__ = ["SampledStarts"]
 LEAST_WORK, WORK_OF_A_ROW = 175_000, 16
 # Rows without any positive label to draw: a share of all, and how many at least and at most.
 DRAWN_SHARE, LEAST_DRAWN, MOST_DRAWN = 1 / 32, 256, 4096
-# Of the rows, in a sample without near ones. When samples were simpler a tenth paid on NAICS, a sixth hardly did for
-# a web directory, and a quarter did not.
+# Of the rows, in a sample without near ones. When samples were simpler a tenth paid on NAICS, a
+# sixth hardly did for a web directory, and a quarter did not.
 MOST_SAMPLED = 1 / 5
 LEAST_STARTED = 1 / 2  # of the problems of a block, for whose positive rows there has to be room
 # Near rows: a share of all at most, and what they have in common with positive rows, times what any
