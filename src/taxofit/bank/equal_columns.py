@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from taxofit.datasets.mapped import chunk_bounds
+from taxofit.datasets.mapped import chunk_bounds, run_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,9 +59,7 @@ def _hashes(X: Any) -> NDArray[np.uint64]:
         mixed ^= mixed >> HALF
         mixed *= SPREAD_FACTOR
         mixed ^= mixed >> HALF
-        used = start + np.flatnonzero(np.diff(X.indptr[start : stop + 1]))
-        if used.size:
-            hashes[used] = np.add.reduceat(mixed, X.indptr[used] - X.indptr[start])
+        hashes[start:stop] = run_sums(mixed, X.indptr[start : stop + 1] - X.indptr[start])
     return hashes
 
 

@@ -37,7 +37,7 @@ from taxofit.bank.lane_transfer import gradient_norms_at_zero
 from taxofit.bank.objective import stopping_threshold
 from taxofit.bank.private_features import SplitFeatures, solve_margin
 from taxofit.bank.rows import Targets
-from taxofit.datasets.mapped import cast, row_chunks
+from taxofit.datasets.mapped import cast, row_chunks, run_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -213,10 +213,10 @@ def _by_length(rows: Rows) -> NDArray[np.int64]:
     n_users = np.zeros(rows.X.shape[1], dtype=np.int64)
     for _, _, part in row_chunks(rows.X):
         n_users += np.bincount(part.indices, minlength=n_users.size)
+    is_shared = (n_users > 1).astype(np.int32)
     length = np.empty(rows.n_rows, dtype=np.int64)
     for start, stop, part in row_chunks(rows.X):
-        n_shared = np.append(0, np.cumsum(n_users[part.indices] > 1))
-        length[start:stop] = np.diff(n_shared[part.indptr])
+        length[start:stop] = run_sums(is_shared[part.indices], part.indptr)
     return np.lexsort((length, np.arange(length.size) // ROWS_OF_A_GROUP))
 
 

@@ -20,11 +20,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from taxofit.bank.equal_columns import first_equals
 from taxofit.bank.lane_tiles import arrange_columns
-from taxofit.datasets.mapped import by_column, row_chunks, stack_rows
+from taxofit.datasets.mapped import (
+    by_column,
+    chunk_bounds,
+    row_chunks,
+    run_sums,
+    stack_rows,
+    take_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,20 +113,21 @@ class SplitFeatures:
     @classmethod
     def of(cls, rows: Rows) -> SplitFeatures:
         """Split the columns of sparse rows."""
-        X, n_features = rows.X, rows.n_features
-        n_users, mean_row = _users(X)
+        X, n_features = _without_zeros(rows.X), rows.n_features
+        turned = by_column(X).T  # a column of X in every row
+        n_users = np.diff(turned.indptr)
         if rows.has_constant:
             n_users[-1] = 0
         columns = np.flatnonzero(n_users > 1)
-        columns = columns[np.lexsort((mean_row[columns], -n_users[columns]))]
-        shared = _columns_of(X, columns, n_users[columns])
-        csc = by_column(shared)
-        first = first_equals(csc)
-        leaders, place, n_equals = np.unique(first, return_inverse=True, return_counts=True)
+        columns = columns[np.lexsort((_mean_rows(turned)[columns], -n_users[columns]))]
+        row, column, value = _single_entries(turned, np.flatnonzero(n_users == 1))
+        turned = take_rows(turned, columns)
+        leaders, place, n_equals = np.unique(
+            first_equals(turned.T), return_inverse=True, return_counts=True
+        )
         if leaders.size < columns.size:
-            shared = _columns_of(shared, leaders, np.diff(csc.indptr)[leaders], np.sqrt(n_equals))
-            csc = by_column(shared)
-        row, column, value = _private_entries(X, n_users == 1)
+            turned = take_rows(turned, leaders)
+            _multiply_rows(turned, np.sqrt(n_equals))
         square: Array = np.square(value, dtype=np.float64)
         squares: Array = np.bincount(row, weights=square, minlength=rows.n_rows)
         origins = Origins.of_nothing(n_features)
@@ -129,8 +136,8 @@ class SplitFeatures:
             origins.put(n_features - 1, leaders.size, 1)
         origins.put(column, leaders.size + 1 + row, -value)
         return cls(
-            shared=shared,
-            by_column=arrange_columns(csc),
+            shared=by_column(turned).T,
+            by_column=arrange_columns(turned.T),
             columns=np.append(columns[leaders], n_features - 1 if rows.has_constant else -1),
             n_equals=np.append(n_equals, 1),
             origins=origins,
@@ -143,9 +150,7 @@ class SplitFeatures:
         """Return the squared norms of rows, without the constant."""
         squares = self.private_square.astype(np.float64)
         for start, stop, shared in row_chunks(self.shared):
-            rows = np.repeat(np.arange(stop - start), np.diff(shared.indptr))
-            square: Array = np.square(shared.data, dtype=np.float64)
-            squares[start:stop] += np.bincount(rows, weights=square, minlength=stop - start)
+            squares[start:stop] += run_sums(np.square(shared.data, dtype=np.float64), shared.indptr)
         return squares
 
     def restrict(self, weights: Array) -> NDArray[np.float32]:
@@ -182,57 +187,38 @@ def solve_margin(
     return z
 
 
-def _private_entries(X: Any, is_private: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
-    """Return rows, columns and values of all entries in private columns."""
-    found = []
-    for start, stop, part in row_chunks(X):
-        kept = _kept(part, is_private[part.indices])
-        found.append((np.repeat(np.arange(start, stop), np.diff(kept.indptr)), kept))
-    return (
-        np.concatenate([row for row, _ in found] or [np.zeros(0, dtype=np.int64)]),
-        np.concatenate([kept.indices for _, kept in found] or [np.zeros(0, dtype=np.int64)]),
-        np.concatenate([kept.data for _, kept in found] or [np.zeros(0, dtype=np.float32)]),
-    )
-
-
-def _users(X: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return how many rows use each column, and the mean of their numbers."""
-    n_users, total = np.zeros(X.shape[1], dtype=np.int64), np.zeros(X.shape[1])
-    for start, stop, part in row_chunks(X):
-        is_used = part.data != 0
-        used, row = part.indices, np.repeat(np.arange(start, stop), np.diff(part.indptr))
-        n_users += np.bincount(used[is_used], minlength=n_users.size)
-        total += np.bincount(used, weights=row * is_used, minlength=n_users.size)
-    return n_users, total / np.maximum(n_users, 1)
-
-
-def _columns_of(
-    X: Any, columns: NDArray[np.int64], n_users: Array, factor: Array | None = None
-) -> Any:
-    """Return these columns, in this order, without explicit zeros and with rows in order.
-
-    n_users : ndarray of int, shape (n_columns,), entries of each that are not 0; factor : ndarray
-    of float, shape (n_columns,), what to multiply them with.
-    """
-    is_ordered = X.has_sorted_indices and bool((np.diff(columns) > 0).all())
-    place = np.full(X.shape[1], -1, dtype=np.int32)
-    place[columns] = np.arange(columns.size)
-    shape = (X.shape[0], columns.size)
+def _without_zeros(X: Any) -> Any:
+    """Return rows without entries of 0, themselves where there are none."""
+    n_entries = sum(np.count_nonzero(rows.data) for _, _, rows in row_chunks(X))
+    if n_entries == X.nnz:
+        return X
 
     def pieces() -> Iterator[Any]:
-        for _, _, part in row_chunks(X):
-            kept = _kept(part, place[part.indices] >= 0)
-            indices = place[kept.indices]
-            data = kept.data if factor is None else kept.data * factor[indices]
-            entries = (data, indices, kept.indptr)
-            piece = sparse.csr_array(entries, shape=(part.shape[0], columns.size))
-            yield piece if is_ordered else piece.tocsc().tocsr()  # sorts every row, linearly
+        for _, _, rows in row_chunks(X):
+            piece = rows.copy()
+            piece.eliminate_zeros()
+            yield piece
 
-    return stack_rows(pieces(), shape, int(n_users.sum()), beside=X)
+    return stack_rows(pieces(), X.shape, n_entries, beside=X)
 
 
-def _kept(rows: Any, mask: NDArray[np.bool_]) -> Any:
-    """Return rows with those of the masked entries that are not 0."""
-    mask = mask & (rows.data != 0)
-    stops = np.append(0, np.cumsum(mask, dtype=rows.indptr.dtype))[rows.indptr]
-    return sparse.csr_array((rows.data[mask], rows.indices[mask], stops), shape=rows.shape)
+def _mean_rows(turned: Any) -> NDArray[np.float64]:
+    """Return the mean of the numbers of the rows that use each column, 0 where none does."""
+    means = np.zeros(turned.shape[0])
+    for start, stop, columns in row_chunks(turned):
+        means[start:stop] = run_sums(columns.indices.astype(np.int64), columns.indptr)
+    return means / np.maximum(np.diff(turned.indptr), 1)
+
+
+def _single_entries(turned: Any, columns: NDArray[np.int64]) -> tuple[Array, Array, Array]:
+    """Return rows, columns and values of the entries of columns that have one."""
+    places = turned.indptr[columns]
+    return turned.indices[places], columns, turned.data[places]
+
+
+def _multiply_rows(X: Any, factor: NDArray[np.float64]) -> None:
+    """Multiply every row by a factor, in place."""
+    for start, stop in chunk_bounds(X.indptr):
+        mine = slice(X.indptr[start], X.indptr[stop])
+        of_entries = np.repeat(factor[start:stop], np.diff(X.indptr[start : stop + 1]))
+        X.data[mine] = X.data[mine] * of_entries

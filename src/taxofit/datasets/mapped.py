@@ -35,6 +35,7 @@ __all__ = [
     "is_mapped",
     "mapped_folder",
     "row_chunks",
+    "run_sums",
     "scratch_array",
     "stack_rows",
     "take_rows",
@@ -155,6 +156,27 @@ def row_chunks(X: Any, n_entries: int | None = None) -> Iterator[tuple[int, int,
         mine = slice(X.indptr[start], X.indptr[stop])
         parts = (X.data[mine], X.indices[mine], X.indptr[start : stop + 1] - X.indptr[start])
         yield start, stop, sparse.csr_array(parts, shape=(stop - start, X.shape[1]))
+
+
+def run_sums(values: Array, stops: Array) -> Array:
+    """Return the sums of runs of values, such as the entries of every row.
+
+    Parameters
+    ----------
+    values : ndarray
+    stops : ndarray of int, shape (n_runs + 1,)
+        Where runs stop, 0 first: the indptr of a CSR matrix.
+
+    Examples
+    --------
+    >>> run_sums(np.array([1, 2, 3]), np.array([0, 2, 2, 3]))
+    array([3, 0, 3])
+    """
+    sums = np.zeros(len(stops) - 1, dtype=values.dtype)
+    used = np.flatnonzero(np.diff(stops))
+    if used.size:
+        sums[used] = np.add.reduceat(values, stops[used])
+    return sums
 
 
 def stack_rows(
