@@ -39,8 +39,9 @@ __all__ = [
 PASSES = {0.001: 3.0, 0.01: 3.0, 0.1: 3.1, 1.0: 3.7, 10.0: 5.5, 100.0: 6.1, 1000.0: 7.0}
 SECONDS = (8.6e-11, 4.3e-9, 7.7e-10, 4.6e-7)  # a, b, c, d
 REFERENCE = 1e4  # features
-# e: of 0.6 million entries in memory, and of 245 million in a store.
-PREPARING, PREPARING_MAPPED = 1e-7, 1.5e-7
+# e: 3e-8 to 8e-8 were measured for 0.2 to 10 million entries in memory, 1e-7 for 63 million in
+# files.
+PREPARING, PREPARING_MAPPED = 6e-8, 1e-7
 
 # Of the lanes' solver: fewest and most problems of a block, lanes, bytes of a float32 line.
 LEAST_BLOCK, BLOCK, LANES, LINE = 64, 256, 16, 64
@@ -216,7 +217,7 @@ def _preparing_seconds(size: FitSize) -> float:
 def _copies_of_rows(size: FitSize) -> float:
     """Bytes of the rows with the constant, and of the shared features by row and by column."""
     is_short = max(size.n_rows, size.n_features) <= SHORT_PLACES
-    entry = 3 * (ENTRY + (SHORT_PLACE if is_short else 0))
+    entry = 3 * ENTRY + (2 * SHORT_PLACE if is_short else 0)
     once = entry * size.n_entries + ENTRY * size.n_rows
     return once * (2 if size.Cs else 1)
 

@@ -207,25 +207,31 @@ def _errors_at_base(positive, cost, private_square, base, k, errors):
 
 
 @compiled
-def gradient_norms_at_zero(indptr, indices, data, weight, total, classes, tables):
+def gradient_norms_at_zero(
+    indptr, indices, values, constant, of_private, weight, total, classes, tables
+):
     """Return ½ ‖Xᵀ (weight y)‖ for every row of tables: the gradient at 0 for C = 1.
 
     With a = Σ_positive weight x and s = Σ weight x this is ½ ‖2a - s‖, and only the features of
-    positive rows need a look: ‖2a - s‖² = ‖s‖² + 4 Σ_j a_j (a_j - s_j).
+    positive rows need a look: ‖2a - s‖² = ‖s‖² + 4 Σ_j a_j (a_j - s_j). A private feature has the
+    same square whatever the label of its row.
 
-    total : float64 (n_features,), s.
+    indptr, indices, values : of shared features; of_private : Σ (weight p)² of private ones;
+    total : float64 (m,), s of shared features and of the constant one.
     """
-    n_features, whole = total.size, 0.0
-    for j in range(n_features):
+    n_shared, whole = total.size - 1, of_private
+    for j in range(n_shared + 1):
         whole += total[j] * total[j]
-    norms, positive = np.empty(tables.shape[0]), np.zeros(n_features)
+    norms, positive = np.empty(tables.shape[0]), np.zeros(n_shared)
     found = np.empty(classes.rows.size, dtype=np.int64)
     for b in range(tables.shape[0]):
         mine = found[: _find_positive_rows(classes, tables[b], found)]
+        on_constant = 0.0
         for i in mine:
+            on_constant += constant * weight[i]
             for q in range(indptr[i], indptr[i + 1]):
-                positive[indices[q]] += weight[i] * data[q]
-        square = whole
+                positive[indices[q]] += weight[i] * values[q]
+        square = whole + 4 * on_constant * (on_constant - total[n_shared])
         for i in mine:
             for q in range(indptr[i], indptr[i + 1]):
                 j = indices[q]

@@ -37,7 +37,7 @@ from taxofit.bank.lane_transfer import gradient_norms_at_zero
 from taxofit.bank.objective import stopping_threshold
 from taxofit.bank.private_features import SplitFeatures, solve_margin
 from taxofit.bank.rows import Targets
-from taxofit.datasets.mapped import cast, row_chunks, run_sums
+from taxofit.datasets.mapped import cast, row_chunks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,7 +59,6 @@ BLOCK_SIZE, LEAST_BLOCK_SIZE = 256, 64
 # 100, 13.6 and 14.9 at 1000. From samples fewer are taken at every C: 10.2 and 4.5 at 1000, where
 # the solution at 100 leaves 12.0 and 8.7.
 WARM_FROM = 1000.0
-ROWS_OF_A_GROUP = 512
 REBASE_STEPS = 4  # of Newton; two or three are enough where rows are about as long as each other
 # Of the rows, that the all-negative solution has to rest on. tf-idf has 99 %, raw counts of words
 # 3 to 15 %; of images in 80 large numbers it was below 1 %, and nodes took up to four times the
@@ -87,11 +86,9 @@ class LaneSolver:
     def __init__(self, rows: Rows, settings: SolverSettings) -> None:
         self.block_size, self.least_block_size = BLOCK_SIZE, LEAST_BLOCK_SIZE
         self.is_threaded = True
-        self._order = _by_length(rows)
-        self._rows, self._settings = rows.take(self._order), settings
-        rows = self._rows
-        self._csr, self._sums = _for_loops(rows.X), _column_sums(rows)
-        self._features = SplitFeatures.of(rows)
+        self._features, self._settings = SplitFeatures.of(rows), settings
+        self._weight = rows.weight[self._features.order]
+        self._sums = self._features.column_sums(self._weight)
         shared, columns = self._features.shared, self._features.by_column
         stops = stops_of_frequent(shared, columns.n_frequent)
         self._shared = (*_for_loops(shared), stops)
@@ -117,7 +114,7 @@ class LaneSolver:
         """
         if start is not None and sparse.issparse(start):
             start = start.toarray()
-        targets = Targets(targets.row_class[self._order], targets.table)
+        targets = Targets(targets.row_class[self._features.order], targets.table)
         problems = self._problems(targets, C)
         with self._lock:
             rows, base = self._at(C, stop)
@@ -129,11 +126,14 @@ class LaneSolver:
         return LaneBlock(origins, rows, self._columns, base, problems, starts).solve(stop)
 
     def _problems(self, targets: Targets, C: float) -> Problems:
-        settings, weight = self._settings, self._rows.weight
+        settings, features, weight = self._settings, self._features, self._weight
         classes = RowsOfClasses.of(targets.row_class, targets.table.shape[0])
         tables, n_positive = np.ascontiguousarray(targets.table.T), targets.n_positive()
-        norms = C * gradient_norms_at_zero(*self._csr, weight, self._sums, classes, tables)
-        rule = stopping_threshold(norms, n_positive, self._rows.n_rows, settings.tol)
+        of_private = float(np.dot(weight**2, features.private_square))
+        norms = C * gradient_norms_at_zero(
+            *self._shared[:3], features.constant, of_private, weight, self._sums, classes, tables
+        )
+        rule = stopping_threshold(norms, n_positive, weight.size, settings.tol)
         return Problems(
             classes=classes,
             tables=tables,
@@ -146,7 +146,7 @@ class LaneSolver:
     def _at(self, C: float, stop: StopFlag | None = None) -> tuple[SharedRows, Base]:
         """Return the rows at C and the point that all problems start from, made once."""
         if C not in self._known:
-            cost = C * self._rows.weight
+            cost = C * self._weight
             constant = np.array([self._features.constant], dtype=np.float32)
             entries = RowEntries(*self._shared, constant)
             rows = SharedRows.of(entries, self._features.private_square, cost)
@@ -162,7 +162,7 @@ class LaneSolver:
         Where few rows hold the solution in its place, all others lie far beyond, and their mean and
         spread are not those that a node meets.
         """
-        features, n_rows = self._features, self._rows.n_rows
+        features, n_rows = self._features, cost.size
         nothing = Targets(np.zeros(n_rows, dtype=np.int32), np.full((1, 1), -1, dtype=np.int8))
         problems = self._problems(nothing, C)._replace(max_iter=REBASE_STEPS)
         # With the constant b alone the gradient is b + c σ(b), and σ(b) is about exp(b).
@@ -194,30 +194,6 @@ def _places_for_loops(places: Array, n_places: int) -> Array:
     if n_places <= SHORT_PLACES:
         return cast(places, np.uint16)
     return cast(places, np.int32).view(np.uint32)
-
-
-def _column_sums(rows: Rows) -> NDArray[np.float64]:
-    """Return what all rows have of every feature, by weight."""
-    sums = np.zeros(rows.n_features)
-    for start, stop, part in row_chunks(rows.X):
-        sums += part.T @ rows.weight[start:stop]
-    return sums
-
-
-def _by_length(rows: Rows) -> NDArray[np.int64]:
-    """Return an order of the rows in which neighbours are equally long.
-
-    Loops over entries then end where the processor expects it: a product takes 10 % less on NAICS.
-    Rows move by less than a group, so that texts of one class stay near each other.
-    """
-    n_users = np.zeros(rows.X.shape[1], dtype=np.int64)
-    for _, _, part in row_chunks(rows.X):
-        n_users += np.bincount(part.indices, minlength=n_users.size)
-    is_shared = (n_users > 1).astype(np.int32)
-    length = np.empty(rows.n_rows, dtype=np.int64)
-    for start, stop, part in row_chunks(rows.X):
-        length[start:stop] = run_sums(is_shared[part.indices], part.indptr)
-    return np.lexsort((length, np.arange(length.size) // ROWS_OF_A_GROUP))
 
 
 def _base(features: SplitFeatures, cost: NDArray[np.float64], point: NDArray[np.float32]) -> Base:

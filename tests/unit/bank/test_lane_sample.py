@@ -85,8 +85,8 @@ def test_starts_are_near_the_solution(seen):
     solver.solve(targets, 1.0)
     base = solver._at(1.0)[1]
     shared = np.repeat(base.weights[None].astype(np.float64), 6, axis=0)
-    at_base = gradient_norms(solver, targets, shared)
-    at_start = gradient_norms(solver, targets, weights_at(seen[0], shared))
+    at_base = gradient_norms(rows, solver, targets, shared)
+    at_start = gradient_norms(rows, solver, targets, weights_at(seen[0], shared))
     assert (at_start < 0.03 * at_base).all()
 
 
@@ -119,27 +119,26 @@ def test_starts_are_nearer_with_the_mean_of_rows_and_with_weights_that_move_toge
     solver.solve(targets, 1.0)
     shared = np.repeat(solver._at(1.0)[1].weights[None].astype(np.float64), 6, axis=0)
     with_it, without = (
-        gradient_norms(solver, targets, weights_at(starts, shared)) for starts in seen
+        gradient_norms(rows, solver, targets, weights_at(starts, shared)) for starts in seen
     )
     assert np.median(with_it / without) < 0.8
 
 
-def gradient_norms(solver, targets, shared):
+def gradient_norms(rows, solver, targets, shared):
     """Return ‖∇f‖ at shared weights, private ones as they are best, by the definition at C = 1."""
-    rows, features = solver._rows, solver._features
-    order = solver._order
-    norms = []
+    features, order = solver._features, solver._features.order
+    X, weight, norms = rows.X[order], rows.weight[order], []
     for b, w in enumerate(shared):
         t = (targets.table[targets.row_class[order], b] > 0).astype(float)
         u = features.shared @ w[:-1] + features.constant * w[-1]
         z = np.empty_like(u)
         for label in (0.0, 1.0):
             mine = t == label
-            z[mine] = solve_margin(u[mine], features.private_square[mine], rows.weight[mine], label)
-        error = rows.weight * (1 / (1 + np.exp(-z)) - t)
+            z[mine] = solve_margin(u[mine], features.private_square[mine], weight[mine], label)
+        error = weight * (1 / (1 + np.exp(-z)) - t)
         place = np.append(w, error)[features.origins.place]
         full = features.origins.factor * place
-        norms.append(np.linalg.norm(gradient(full, rows.X, 2 * t - 1, 1.0)))
+        norms.append(np.linalg.norm(gradient(full, X, 2 * t - 1, 1.0)))
     return np.array(norms)
 
 
@@ -152,7 +151,7 @@ def test_a_sample_of_all_rows_is_the_problem_itself(monkeypatch):
     monkeypatch.setattr(lane_sample, "TOLERANCE", 1.001e-4)
     solver = LaneSolver(rows, SolverSettings())
     shared, base = solver._at(10.0)
-    in_order = Targets(targets.row_class[solver._order], targets.table)
+    in_order = Targets(targets.row_class[solver._features.order], targets.table)
     problems = solver._problems(in_order, 10.0)
     starts = solver._samples.of(shared, base, problems, in_order.row_class)
     without_samples(monkeypatch)
@@ -198,7 +197,7 @@ def test_at_large_cost_rows_near_the_positive_ones_make_better_starts(monkeypatc
     found = solver.solve(targets, 100.0)
     monkeypatch.setattr(lane_sample, "LEAST_COST_FOR_NEAR", np.inf)
     without = solver.solve(targets, 100.0)
-    in_order = row_class[solver._order]
+    in_order = row_class[solver._features.order]
     is_positive = (in_order < 12) & (in_order % 2 == 0)
     np.testing.assert_array_equal(own[1], is_positive)
     near = own[0] & ~is_positive
@@ -213,7 +212,7 @@ def test_rows_that_stand_for_others_have_their_margins_and_their_derivatives():
     rows, row_class = topics()
     solver = LaneSolver(rows, SolverSettings())
     shared, base = solver._at(10.0)
-    is_positive = row_class[solver._order] == 3
+    is_positive = row_class[solver._features.order] == 3
     sample = solver._samples._draw(is_positive, 256, base)
     np.testing.assert_array_equal(is_positive[sample.rows], np.arange(sample.rows.size) >= 256)
     assert sample.n_drawn == 256
@@ -245,7 +244,7 @@ def test_drawn_rows_have_the_mean_of_those_that_they_stand_for():
     rows, row_class = topics()
     solver = LaneSolver(rows, SolverSettings())
     base = solver._at(10.0)[1]
-    is_positive = row_class[solver._order] == 3
+    is_positive = row_class[solver._features.order] == 3
     sample = solver._samples._draw(is_positive, 256, base)
     X, slope, others = solver._features.shared.toarray(), base.rows.slope, ~is_positive
     expected = np.average(X[others], weights=slope[others], axis=0)
@@ -260,7 +259,7 @@ def test_a_sample_has_the_entries_of_its_rows_in_features_of_positive_ones():
     rows, row_class = topics()
     solver = LaneSolver(rows, SolverSettings())
     base = solver._at(10.0)[1]
-    is_positive = row_class[solver._order] < 2
+    is_positive = row_class[solver._features.order] < 2
     sample = solver._samples._draw(is_positive, 60, base)
     X, positive = solver._features.shared[sample.rows].toarray(), is_positive[sample.rows]
     n_positive, n_users = (X[positive] > 0).sum(axis=0), (X > 0).sum(axis=0)
@@ -282,7 +281,7 @@ def test_features_that_are_private_in_a_sample_have_the_weights_of_the_definitio
     rows, row_class = topics()
     solver = LaneSolver(rows, SolverSettings())
     shared, base = solver._at(10.0)
-    is_positive = row_class[solver._order] == 3
+    is_positive = row_class[solver._features.order] == 3
     is_positive &= np.cumsum(is_positive) <= 5
     sample = solver._samples._draw(is_positive, 40, base)
     users = np.diff(solver._features.shared[sample.rows][:, sample.private.column].tocsc().indptr)

@@ -72,6 +72,22 @@ def test_random_problems_are_solved_to_the_rule(C, fit_intercept):
     assert_solved(rows, targets, C, solve(rows, targets, C))
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_rule_is_that_of_the_gradient_at_zero(fit_intercept):
+    rng = np.random.default_rng(1)
+    rows = random_rows(rng, fit_intercept=fit_intercept, sample_weight=rng.random(60) * 2)
+    twice = Rows(sparse.hstack([rows.X[:, :7], rows.X]).tocsr(), rows.weight, rows.has_constant)
+    targets = random_targets(rng, 60, 9)
+    solver = lanes.LaneSolver(twice, SolverSettings())
+    in_order = Targets(targets.row_class[solver._features.order], targets.table)
+    found = solver._problems(in_order, 5.0).gradient / lanes.TARGET_SHARE
+    zero, n_positive = np.zeros(twice.n_features), targets.n_positive()
+    for k, y in enumerate(targets.signs().T):
+        norm = np.linalg.norm(gradient(zero, twice.X, y, 5.0, twice.weight))
+        expected = stopping_threshold(norm, n_positive[k], 60, TOL)
+        np.testing.assert_allclose(found[k], expected, rtol=1e-5)
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**16),

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from taxofit.bank import private_features
 from taxofit.bank.private_features import SplitFeatures, solve_margin
 from taxofit.bank.rows import Rows
 
@@ -17,10 +18,11 @@ def rows_of(X, **options):
 def test_shared_private_and_constant_columns_are_told_apart():
     features = SplitFeatures.of(rows_of([[1, 0, 3, 0, 1], [0, 0, 4, 2, 1], [0, 5, 0, 6, 1]]))
     assert features.columns.tolist() == [4, 2, 3, 5]  # falling frequency, then the constant
-    assert features.origins.place.tolist() == [4, 6, 1, 2, 0, 3]  # of four weights, three errors
+    assert features.order.tolist() == [0, 2, 1]  # the longest row last
+    assert features.origins.place.tolist() == [4, 5, 1, 2, 0, 3]  # of four weights, three errors
     assert features.origins.factor.tolist() == [-1, -5, 1, 1, 1, 1]
-    assert features.private_square.tolist() == [1, 0, 25]
-    assert features.shared.toarray().tolist() == [[1, 3, 0], [1, 4, 2], [1, 0, 6]]
+    assert features.private_square.tolist() == [1, 25, 0]
+    assert features.shared.toarray().tolist() == [[1, 3, 0], [1, 0, 6], [1, 4, 2]]
     assert features.constant == 1
 
 
@@ -44,7 +46,7 @@ def test_equal_columns_are_one():
     assert features.columns.tolist() == [0, 1, 3, 5]
     assert features.n_equals.tolist() == [3, 1, 1, 1]
     root = np.sqrt(3)
-    expected = [[root, 5, 0], [2 * root, 0, 3], [0, 6, 4]]
+    expected = [[root, 5, 0], [2 * root, 0, 3], [0, 6, 4]]  # rows are all as long as each other
     np.testing.assert_allclose(features.shared.toarray(), expected, rtol=1e-6)
     stops, rows, values = features.by_column[:3]
     by_column = sparse.csc_array((values, rows, stops.astype(np.int64)), shape=(3, 4)).toarray()
@@ -57,6 +59,30 @@ def test_equal_columns_are_one():
     np.testing.assert_allclose(restricted, [[root, 2, 3, 4]], rtol=1e-6)
     again = features.origins.factor * restricted[0, features.origins.place]
     np.testing.assert_allclose(again, weights[:, 0], rtol=1e-6)
+
+
+def test_rows_of_a_group_are_ordered_by_shared_entries(monkeypatch):
+    monkeypatch.setattr(private_features, "ROWS_OF_A_GROUP", 3)
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((8, 12)) < 0.4, rng.random((8, 12)), 0)
+    X = np.hstack([X, np.eye(8)])  # private ones do not count
+    rows = rows_of(X)
+    features = SplitFeatures.of(rows)
+    length = (X[:, (X > 0).sum(axis=0) > 1] > 0).sum(axis=1)
+    expected = np.concatenate(
+        [first + np.argsort(length[first : first + 3], kind="stable") for first in (0, 3, 6)]
+    )
+    assert (expected != np.arange(8)).any()
+    np.testing.assert_array_equal(features.order, expected)
+    in_order = rows.X.toarray()[expected]
+    shared, factor = features.columns[:-1], np.sqrt(features.n_equals[:-1])
+    np.testing.assert_allclose(features.shared.toarray(), in_order[:, shared] * factor, rtol=1e-6)
+    sums = features.column_sums(np.arange(8.0))
+    expected = np.append(np.arange(8) @ features.shared.toarray(), np.arange(8).sum())
+    np.testing.assert_allclose(sums, expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        features.row_squares(), (in_order[:, :-1] ** 2).sum(axis=1), rtol=1e-6
+    )
 
 
 def test_an_explicit_zero_makes_no_user_of_a_column():
