@@ -89,6 +89,7 @@ class LaneSolver:
         self._features, self._settings = SplitFeatures.of(rows), settings
         self._weight = rows.weight[self._features.order]
         self._sums = self._features.column_sums(self._weight)
+        self._private_sum = float(np.sum(self._weight**2 * self._features.private_square))
         shared, columns = self._features.shared, self._features.by_column
         stops = stops_of_frequent(shared, columns.n_frequent)
         self._shared = (*_for_loops(shared), stops)
@@ -129,9 +130,14 @@ class LaneSolver:
         settings, features, weight = self._settings, self._features, self._weight
         classes = RowsOfClasses.of(targets.row_class, targets.table.shape[0])
         tables, n_positive = np.ascontiguousarray(targets.table.T), targets.n_positive()
-        of_private = float(np.dot(weight**2, features.private_square))
         norms = C * gradient_norms_at_zero(
-            *self._shared[:3], features.constant, of_private, weight, self._sums, classes, tables
+            *self._shared[:3],
+            features.constant,
+            self._private_sum,
+            weight,
+            self._sums,
+            classes,
+            tables,
         )
         rule = stopping_threshold(norms, n_positive, weight.size, settings.tol)
         return Problems(
