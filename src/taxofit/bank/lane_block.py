@@ -8,6 +8,7 @@ import numpy as np
 
 from taxofit.bank import lane_state as state
 from taxofit.bank.lane_heavy_rows import MOST, HeavyRows
+from taxofit.bank.lane_near_rows import NearRows
 from taxofit.bank.lane_queue import run_block
 from taxofit.bank.simd import LANES, line_aligned
 from taxofit.bank.solver import BlockSolution
@@ -64,6 +65,7 @@ class LaneBlock:
         self.vectors = state.FeatureLanes(point, step, direction, residual, product)
         curvature, pull = line_aligned(2, n)
         self.row_lanes = state.RowLanes(curvature, pull, np.zeros(n, dtype=np.uint16))
+        self.near = NearRows.empty()
         self.heavy = HeavyRows.empty(m, most_heavy)
         self.lanes = np.zeros(LANES, dtype=state.LANE)
         self.masks = np.zeros((state.N_MASKS, LANES), dtype=np.float32)
@@ -87,6 +89,7 @@ class LaneBlock:
             self.rows,
             self.columns,
             self.row_lanes,
+            self.near,
             self.vectors,
             self.heavy,
             self.base,

@@ -16,12 +16,12 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from taxofit.bank.lane_margins import loss_far_below, loss_nearby
+from taxofit.bank.lane_margins import loss_far_below
+from taxofit.bank.lane_near_rows import evaluate_near, note_near
 from taxofit.bank.lane_state import (
     ACCEPTING,
     ALPHA,
     BETA,
-    CAUTIOUS,
     CONJUGATING,
     CONSTANT_PRODUCT,
     CURVING,
@@ -217,7 +217,7 @@ def curvature_pass(entries, columns, lanes, V, totals):
 
 
 @part
-def evaluation_pass(rows, columns, lanes, base, V, masks, totals):
+def evaluation_pass(rows, columns, lanes, near, base, V, masks, totals):
     """Evaluate lanes at w₀ + v: curvature, loss, and a pull of c (σ(z) - t - σ(z₀)).
 
     u = x·(w₀ + v);  z + c s² (σ(z) - t) = u;  D = c σ'(z) / (1 + c σ'(z) s²). Cautious lanes take D
@@ -226,13 +226,12 @@ def evaluation_pass(rows, columns, lanes, base, V, masks, totals):
     private weights; LIGHT_MASS gets Σ min(D, LIGHT). Curving lanes get a pull of D X v on the way,
     as in :func:`curvature_pass`.
 
-    base : BaseRows.
+    near : NearRows, room for rows near zero; base : BaseRows.
     """
     n, entries = rows.cost.size, rows.entries
     constant = splat(entries.constant[0])
     offset = constant * load(V, V.shape[0] - 1)
     evaluating = load(masks, EVALUATING)
-    cautious = load(masks, CAUTIOUS)
     zero = splat(_f32(0))
     wanted = bits_above(evaluating, zero)
     clear(totals, ENERGY)
@@ -246,6 +245,7 @@ def evaluation_pass(rows, columns, lanes, base, V, masks, totals):
         on_constant = zero
         loss = zero
         mass = zero
+        n_near = 0
         stop = min(n, first + STRETCH)
         for i in range(first, stop):
             q = _gather_row(entries, i, V, lanes.pull, offset, with_others)
@@ -256,20 +256,16 @@ def evaluation_pass(rows, columns, lanes, base, V, masks, totals):
             c, s2 = splat(rows.cost[i]), splat(rows.private_square[i])
             u = q + splat(base.linear[i])
             found, error, new = loss_far_below(u, splat(rows.private_cost[i]), c, s2)
-            positive = lanes.positive[i]
-            nearby = (bits_above(u, splat(rows.far_below[i])) | positive) & wanted
-            if nearby != 0:
-                near, t = from_bits(nearby), from_bits(positive)
-                k, log_k = rows.private_cost[i], rows.log_private_cost[i]
-                others = loss_nearby(u, t, k, log_k, c, s2, near, cautious)
-                found = pick(near, others[0], found)
-                error = pick(near, others[1], error)
-                new = pick(near, others[2], new)
-            loss = loss + found
-            mass = mass + minimum(new, limit)
-
+            nearby = (bits_above(u, splat(rows.far_below[i])) | lanes.positive[i]) & wanted
             D = load(lanes.curvature, i)
             a = pick(evaluating, error - splat(base.slope[i]), D * q)
+            if nearby != 0:
+                n_near = note_near(near, n_near, nearby, i, lanes.pull, base.linear[i])
+                is_near = from_bits(nearby)
+                found, a = pick(is_near, zero, found), pick(is_near, zero, a)
+                new = pick(is_near, zero, new)
+            loss = loss + found
+            mass = mass + minimum(new, limit)
             store(lanes.curvature, i, pick(evaluating, new, D))
             store(lanes.pull, i, a)
             on_constant = on_constant + a
@@ -277,6 +273,7 @@ def evaluation_pass(rows, columns, lanes, base, V, masks, totals):
         accumulate(totals, LOSS, loss)
         accumulate(totals, LIGHT_MASS, mass)
         accumulate(totals, ON_CONSTANT, on_constant * constant)
+        evaluate_near(near, n_near, rows, lanes, base.slope, _f32(LIGHT), masks, totals)
 
 
 @part

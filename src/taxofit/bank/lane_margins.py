@@ -52,18 +52,18 @@ _f32 = np.float32
 
 
 @numba.njit(inline="always")
-def settled_root(u, t, cost, log_cost, wanted):
-    """Return the root of z + k (σ(z) - t) = u in wanted lanes, for k > 0 and its logarithm.
+def settled_root(u, t, k, log_k, wanted):
+    """Return the root of z + k (σ(z) - t) = u in wanted lanes; the logarithm is 0 where k is.
 
     Halley's step depends on y alone and a settled lane stays, whatever its neighbours do.
     """
-    zero, k = splat(_f32(0)), splat(cost)
+    zero, one = splat(_f32(0)), splat(_f32(1))
     h = fma(k, t - splat(_f32(0.5)), u)
     high = absolute(h)
     b = fma(k, splat(_f32(-0.5)), high)
-    y = b + maximum(_omega(splat(log_cost) - b), zero)
+    y = b + maximum(_omega(log_k - b), zero)
     # y + k/2 tanh(y/2) = |h|, where the left-hand side is at most (1 + k/4) y.
-    y = minimum(maximum(y, high * splat(_f32(1) / (_f32(1) + _f32(0.25) * cost))), high)
+    y = minimum(maximum(y, high / fma(splat(_f32(0.25)), k, one)), high)
     moving = wanted
     for _ in range(MAX_ROOT_STEPS):
         step = pick(moving, _halley(y, b, k, high) - y, zero)
@@ -128,9 +128,7 @@ def loss_nearby(u, t, k, log_k, c, s2, wanted, cautious):
 
     Cautious lanes get the curvature that a long step meets instead of the second.
     """
-    z = u
-    if k > 0:
-        z = settled_root(u, t, k, log_k, wanted)
+    z = settled_root(u, t, k, log_k, wanted)
     loss, sigma, curvature, rest = loss_at(z, u, t, c, s2)
     error = fma(curvature, rest, c * (sigma - t))
     z = fma(rest, splat(_f32(1)) - curvature * s2, z)

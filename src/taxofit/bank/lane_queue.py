@@ -28,6 +28,7 @@ def run_block(
     rows,
     columns,
     row_lanes,
+    near,
     vectors,
     heavy,
     base,
@@ -55,6 +56,7 @@ def run_block(
     rows : SharedRows
     columns : SharedColumns
     row_lanes : RowLanes
+    near : NearRows
     vectors : FeatureLanes
     heavy : HeavyRows
     base : Base
@@ -111,6 +113,7 @@ def run_block(
             rows,
             columns,
             row_lanes,
+            near,
             vectors,
             heavy,
             base,

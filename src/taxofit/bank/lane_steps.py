@@ -50,6 +50,7 @@ def run_lanes(
     rows,
     columns,
     row_lanes,
+    near,
     vectors,
     heavy,
     base,
@@ -68,6 +69,7 @@ def run_lanes(
     rows : SharedRows
     columns : SharedColumns
     row_lanes : RowLanes
+    near : NearRows
     vectors : FeatureLanes
     heavy : HeavyRows
     base : Base
@@ -86,7 +88,9 @@ def run_lanes(
     while True:
         _schedule(lanes, masks, evaluation_share)
         if any_true(load(masks, state.EVALUATING)):
-            loops.evaluation_pass(rows, columns, row_lanes, base.rows, direction, masks, totals)
+            loops.evaluation_pass(
+                rows, columns, row_lanes, near, base.rows, direction, masks, totals
+            )
         elif any_true(load(masks, state.CURVING)):
             loops.curvature_pass(entries, columns, row_lanes, direction, totals)
         _note_masses(lanes, masks, totals)

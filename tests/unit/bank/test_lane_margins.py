@@ -14,7 +14,8 @@ COSTS = [1e-3, 0.3, 4.0, 60.0, 1e3]
 @numba.njit
 def find(u, positive, cost, wanted, out):
     t, lanes = simd.from_bits(positive), simd.load(u, 0)
-    z = lane_margins.settled_root(lanes, t, cost, np.float32(np.log(cost)), simd.load(wanted, 0))
+    k, log_k = simd.splat(cost), simd.splat(np.float32(np.log(cost)))
+    z = lane_margins.settled_root(lanes, t, k, log_k, simd.load(wanted, 0))
     c, s2 = simd.splat(np.float32(2) * cost), simd.splat(np.float32(0.5))
     loss, sigma, curvature, rest = lane_margins.loss_at(z, lanes, t, c, s2)
     wide = lane_margins.wide_curvature(z, t, sigma, curvature, c, s2)

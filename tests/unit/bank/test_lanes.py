@@ -364,6 +364,7 @@ def test_evaluation_pass_finds_errors_curvature_and_gradient(block, has_common):
         block.rows,
         block.columns,
         block.row_lanes,
+        block.near,
         block.base.rows,
         block.vectors.direction,
         block.masks,
