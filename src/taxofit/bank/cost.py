@@ -245,7 +245,8 @@ def _block_bytes(size: FitSize) -> float:
     Pruned weights and their places are there twice: of every thread, and joined.
     """
     width = min(_block_size(size), size.n_nodes)
-    lanes = (2 * LINE + 2) * size.n_rows + 5 * LINE * size.n_features
+    taken = 4 * 4  # weights of four lanes, brought together
+    lanes = (2 * LINE + 2 + taken) * size.n_rows + (5 * LINE + taken) * size.n_features
     pruning = width * (4 + 2 * (4 + 4)) * size.n_features
     n_scores = width * VALIDATION_SHARE * size.n_rows if size.Cs else 0.0
     return lanes + max(pruning, 2 * 4 * n_scores + 3 * 8 * min(n_scores, JUDGED_CELLS))

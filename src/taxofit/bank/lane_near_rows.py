@@ -45,9 +45,9 @@ class NearRows(NamedTuple):
 
 @numba.njit(inline="always")
 def note_near(near, n, bits, i, pull, linear):
-    """Write down row i in the lanes of these bits, where x·v is its pull; return how many there are.
+    """Write down row i in the lanes of these bits; return how many pairs there are then.
 
-    linear : of the row at the base.
+    pull : float32 (n, 16), x·v; linear : x·w of the row at the base.
     """
     while bits != 0:
         k = lowest_bit(bits)

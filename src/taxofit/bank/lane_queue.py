@@ -37,6 +37,7 @@ def run_block(
     coefficients,
     totals,
     origins,
+    finished,
     work,
     weights,
     stop,
@@ -65,7 +66,8 @@ def run_block(
     coefficients : ndarray of float32, shape (N_COEFFICIENTS, 16)
     totals : ndarray of float64, shape (N_TOTALS, 16)
     origins : Origins
-    work : ndarray of float32, shape (m + n,)
+    finished : ndarray of int64, shape (16,)
+    work : ndarray of float32, shape (k, m + n)
     weights : ndarray of float32, shape (width, n_features)
         Get what is found.
     stop : ndarray of int64, shape (1,)
@@ -83,6 +85,7 @@ def run_block(
             base.weights,
             base.rows,
             origins,
+            finished,
             work,
             waiting,
             weights,
@@ -157,28 +160,33 @@ def _take_finished(
     base_weights,
     base,
     origins,
+    finished,
     work,
     waiting,
     weights,
 ):
     """Write down the results of finished lanes, which are then idle."""
+    n_finished = 0
     for k in range(LANES):
-        lane = lanes[k]
-        if lane.mode == FINISHED:
-            found = weights[lane.problem]
-            transfer.take_weights(
-                lane.n_passes,
-                k,
-                point,
-                pull,
-                positive,
-                cost,
-                private_square,
-                base_weights,
-                base,
-                origins,
-                work,
-                found,
-            )
-            waiting[lane.problem] = lane
-            lane.mode = IDLE
+        if lanes[k].mode == FINISHED:
+            finished[n_finished] = k
+            n_finished += 1
+    for first in range(0, n_finished, work.shape[0]):
+        transfer.take_weights(
+            lanes,
+            finished[first : min(n_finished, first + work.shape[0])],
+            point,
+            pull,
+            positive,
+            cost,
+            private_square,
+            base_weights,
+            base,
+            origins,
+            work,
+            weights,
+        )
+    for a in range(n_finished):
+        lane = lanes[finished[a]]
+        waiting[lane.problem] = lane
+        lane.mode = IDLE

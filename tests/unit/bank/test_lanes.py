@@ -525,13 +525,15 @@ def test_the_base_is_evaluated_by_positive_rows_alone(block):
     square = (g[:, which] ** 2).sum(axis=0)
     np.testing.assert_allclose(block.totals[state.GRADIENT, which], square, rtol=1e-3)
 
-    # A lane that finishes without a pass has its private weights from there.
+    # Lanes that finish without a pass have their private weights from there, others from pulls.
     origins, m = block.origins, block.vectors.point.shape[0]
-    weights = np.zeros(origins.place.size, dtype=np.float32)
+    block.lanes["n_passes"][which[1]] = 1
+    error[:, which[1]] = block.base.rows.slope + block.row_lanes.pull[:, which[1]]
+    weights = np.full((simd.LANES, origins.place.size), np.nan, dtype=np.float32)
     called(
         transfer.take_weights,
-        block.lanes["n_passes"][which[0]],
-        which[0],
+        block.lanes,
+        which,
         block.vectors.point,
         block.row_lanes.pull,
         block.row_lanes.positive,
@@ -543,10 +545,11 @@ def test_the_base_is_evaluated_by_positive_rows_alone(block):
         block.work,
         weights,
     )
-    is_private = origins.place >= m
-    private = origins.factor[is_private] * error[origins.place[is_private] - m, which[0]]
-    np.testing.assert_allclose(weights[is_private], private, rtol=1e-4, atol=1e-6)
-    assert is_private.sum() > 10
+    assert (origins.place >= m).sum() > 10
+    known = np.vstack([block.base.weights[:, None] + block.vectors.point, error])
+    expected = origins.factor[:, None] * known[origins.place]
+    np.testing.assert_allclose(weights[which], expected.T[which], rtol=1e-4, atol=1e-6)
+    assert np.isnan(weights[others]).all()
 
 
 @pytest.mark.parametrize("n_heavy", [0, 1, 15, 16, 17, 32, 47, 50])
