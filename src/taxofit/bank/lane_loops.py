@@ -17,7 +17,7 @@ import numba
 import numpy as np
 
 from taxofit.bank.lane_margins import loss_far_below
-from taxofit.bank.lane_near_rows import evaluate_near, note_near
+from taxofit.bank.lane_near_rows import evaluate_near, note_pairs, note_row
 from taxofit.bank.lane_state import (
     ACCEPTING,
     ALPHA,
@@ -245,7 +245,7 @@ def evaluation_pass(rows, columns, lanes, near, base, V, masks, totals):
         on_constant = zero
         loss = zero
         mass = zero
-        n_near = 0
+        n_whole, n_pairs = 0, 0
         stop = min(n, first + STRETCH)
         for i in range(first, stop):
             q = _gather_row(entries, i, V, lanes.pull, offset, with_others)
@@ -260,7 +260,10 @@ def evaluation_pass(rows, columns, lanes, near, base, V, masks, totals):
             D = load(lanes.curvature, i)
             a = pick(evaluating, error - splat(base.slope[i]), D * q)
             if nearby != 0:
-                n_near = note_near(near, n_near, nearby, i, lanes.pull, base.linear[i])
+                if base.linear[i] > rows.far_below[i]:
+                    n_whole = note_row(near, n_whole, nearby, i, u)
+                else:
+                    n_pairs = note_pairs(near, n_pairs, nearby, i, lanes.pull, base.linear[i])
                 is_near = from_bits(nearby)
                 found, a = pick(is_near, zero, found), pick(is_near, zero, a)
                 new = pick(is_near, zero, new)
@@ -273,7 +276,7 @@ def evaluation_pass(rows, columns, lanes, near, base, V, masks, totals):
         accumulate(totals, LOSS, loss)
         accumulate(totals, LIGHT_MASS, mass)
         accumulate(totals, ON_CONSTANT, on_constant * constant)
-        evaluate_near(near, n_near, rows, lanes, base.slope, _f32(LIGHT), masks, totals)
+        evaluate_near(near, n_whole, n_pairs, rows, lanes, base.slope, _f32(LIGHT), masks, totals)
 
 
 @part
