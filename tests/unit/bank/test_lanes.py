@@ -248,12 +248,29 @@ def give_common(block):
     """Have the first rows have something in common beside their entries."""
     n_common, base = 20, block.base
     common = np.random.default_rng(2).standard_normal(block.X.shape[1]).astype(np.float32)
+    common[-1] = np.abs(common[-1])
     block.X[:n_common] += common
     entries = block.rows.entries._replace(common=common, n_common=n_common)
     block.rows = block.rows._replace(entries=entries)
     linear = (block.X @ base.weights).astype(np.float32)
     gradient = (base.weights + block.X.T @ base.rows.slope).astype(np.float32)
     block.base = base._replace(gradient=gradient, rows=base.rows._replace(linear=linear))
+
+
+def have_near_at_base(block, n_near):
+    """Have these first rows be near zero at the base, all others far below it.
+
+    Of the first all lanes are evaluated at once, of the others pairs.
+    """
+    weights, base = block.base.weights.copy(), block.base
+    weights[-1] -= 8
+    linear = (block.X @ weights).astype(np.float32)
+    gradient = (weights + block.X.T @ base.rows.slope).astype(np.float32)
+    rows = base.rows._replace(linear=linear)
+    block.base = base._replace(weights=weights, gradient=gradient, rows=rows)
+    far_below = block.rows.far_below.copy()
+    far_below[:n_near] = np.minimum(far_below[:n_near], linear[:n_near] - 1)
+    block.rows = block.rows._replace(far_below=far_below)
 
 
 def pass_over_features(block):
@@ -352,9 +369,12 @@ def evaluated_by_definition(block, w):
 
 
 @pytest.mark.parametrize("has_common", [False, True])
-def test_evaluation_pass_finds_errors_curvature_and_gradient(block, has_common):
+@pytest.mark.parametrize("n_whole", [0, 25, 50])
+def test_evaluation_pass_finds_errors_curvature_and_gradient(block, has_common, n_whole):
     if has_common:
         give_common(block)
+    have_near_at_base(block, n_whole)
+    assert np.count_nonzero(block.base.rows.linear > block.rows.far_below) == n_whole
     use = np.arange(simd.LANES) < 9
     block.masks[[state.EVALUATING, state.EVALUATED]] = use
     way = block.vectors.direction.astype(np.float64) - block.vectors.point
