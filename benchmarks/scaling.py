@@ -149,18 +149,42 @@ def growth(best):
 
 
 def figure(found):
-    import plotly.graph_objects as go
+    """Draw seconds by size: growth in proportion is dotted, from the smallest size on."""
     from plotly.subplots import make_subplots
 
-    figure = make_subplots(cols=len(WAYS), subplot_titles=WAYS)
-    for column, what in enumerate(WAYS, start=1):
+    figure = make_subplots(rows=2, cols=2, subplot_titles=WAYS, vertical_spacing=0.14)
+    for place, what in enumerate(WAYS):
         sizes = [int(size) for size in found[what]]
         seconds = list(found[what].values())
-        figure.add_scatter(x=sizes, y=seconds, name="measured", row=1, col=column)
-        linear = [seconds[-1] * size / sizes[-1] for size in sizes]
-        figure.add_scatter(x=sizes, y=linear, name="linear", line_dash="dot", row=1, col=column)
-    figure.update_xaxes(type="log").update_yaxes(type="log", title="seconds")
-    return go.Figure(figure)
+        at = {"row": 1 + place // 2, "col": 1 + place % 2}
+        linear = [seconds[0] * size / sizes[0] for size in sizes]
+        figure.add_scatter(
+            x=sizes,
+            y=linear,
+            name="in proportion",
+            line={"dash": "dot", "color": "#888"},
+            showlegend=place == 0,
+            **at,
+        )
+        labels = ["", *(f"× {ratio:.2f}" for ratio in growth(found[what]))]
+        figure.add_scatter(
+            x=sizes,
+            y=seconds,
+            name="measured",
+            line_color="#1f5fa8",
+            mode="lines+markers+text",
+            text=labels,
+            textposition="bottom right",
+            cliponaxis=False,
+            showlegend=place == 0,
+            **at,
+        )
+        figure.update_xaxes(
+            type="log", tickvals=sizes, ticktext=[f"{size:,}" for size in sizes], **at
+        )
+    figure.update_yaxes(type="log", dtick="D2", title="seconds")
+    title = f"{found['problem']}, C = {found['C']:g}: what each doubling costs"
+    return figure.update_layout(title=title, template="plotly_white", width=1000, height=800)
 
 
 def main():
@@ -198,8 +222,9 @@ def main():
     )
     if arguments.out:
         arguments.out.mkdir(parents=True, exist_ok=True)
-        (arguments.out / "scaling.json").write_text(json.dumps(found, indent=2))
-        figure(found).write_html(arguments.out / "scaling.html")
+        name = f"scaling-{problem.name}-C{arguments.C:g}"
+        (arguments.out / f"{name}.json").write_text(json.dumps(found, indent=2))
+        figure(found).write_html(arguments.out / f"{name}.html")
 
 
 if __name__ == "__main__":
