@@ -72,7 +72,8 @@ bench: $(VENV)/.test $(PEERS)/.installed ## time the solver against its peers (t
 	$(BIN)/python benchmarks/bank.py dmoz-small --peers $(PEERS)/bin/python --out runs/bench
 	$(BIN)/python benchmarks/whole_fit.py --peers $(PEERS)/bin/python
 	$(BIN)/python benchmarks/compiling.py
-	$(BIN)/python benchmarks/scaling.py --out runs/bench
+	$(BIN)/python benchmarks/scaling.py --C 10 --out runs/bench
+	$(BIN)/python benchmarks/scaling.py --problem dmoz-small --C 1 --out runs/bench
 	$(BIN)/python benchmarks/embeddings.py --out runs/bench
 
 clean: ## remove the environment and caches

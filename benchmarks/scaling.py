@@ -152,7 +152,7 @@ def figure(found):
     """Draw seconds by size: growth in proportion is dotted, from the smallest size on."""
     from plotly.subplots import make_subplots
 
-    figure = make_subplots(rows=2, cols=2, subplot_titles=WAYS, vertical_spacing=0.14)
+    figure = make_subplots(rows=2, cols=2, subplot_titles=WAYS, horizontal_spacing=0.16)
     for place, what in enumerate(WAYS):
         sizes = [int(size) for size in found[what]]
         seconds = list(found[what].values())
@@ -182,7 +182,9 @@ def figure(found):
         figure.update_xaxes(
             type="log", tickvals=sizes, ticktext=[f"{size:,}" for size in sizes], **at
         )
-    figure.update_yaxes(type="log", dtick="D2", title="seconds")
+    ticks = [digit * 10.0**power for power in range(-3, 4) for digit in (1, 2, 5)]
+    labels = [f"{tick:g}" for tick in ticks]
+    figure.update_yaxes(type="log", tickvals=ticks, ticktext=labels, title="seconds")
     title = f"{found['problem']}, C = {found['C']:g}: what each doubling costs"
     return figure.update_layout(title=title, template="plotly_white", width=1000, height=800)
 
