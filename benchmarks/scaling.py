@@ -152,7 +152,9 @@ def figure(found):
     """Draw seconds by size: growth in proportion is dotted, from the smallest size on."""
     from plotly.subplots import make_subplots
 
-    figure = make_subplots(rows=2, cols=2, subplot_titles=WAYS, horizontal_spacing=0.16)
+    figure = make_subplots(
+        rows=2, cols=2, subplot_titles=WAYS, horizontal_spacing=0.16, vertical_spacing=0.14
+    )
     for place, what in enumerate(WAYS):
         sizes = [int(size) for size in found[what]]
         seconds = list(found[what].values())
