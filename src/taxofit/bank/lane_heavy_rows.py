@@ -36,6 +36,7 @@ from taxofit.bank.simd import (
     LANES,
     bits_above,
     fma,
+    lanes_of,
     load,
     lowest_bit,
     splat,
@@ -107,7 +108,7 @@ def find_heavy_rows(heavy, curvature, lanes, masks):
     """
     n_rows, threshold, ranked = heavy.n_rows, heavy.threshold, heavy.ranked
     rows, found = heavy.rows, heavy.curvature
-    wanted = bits_above(load(masks, STARTING), splat(np.float32(0)))
+    wanted = bits_above(load(masks, STARTING), lanes_of(0))
     if wanted == 0:
         return
     for k in range(LANES):

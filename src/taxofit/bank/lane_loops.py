@@ -31,6 +31,7 @@ from taxofit.bank.lane_state import (
     EVALUATING,
     GRADIENT,
     LENGTH,
+    LIGHT,
     LIGHT_MASS,
     LOSS,
     MEAN_SHARE,
@@ -56,6 +57,7 @@ from taxofit.bank.simd import (
     fetch,
     fma,
     from_bits,
+    lanes_of,
     load,
     minimum,
     pick,
@@ -72,13 +74,9 @@ __all__ = [
     "next_directions",
 ]
 
-# Of a row's curvature at most this counts for the mass of light rows. From 0.01 to 0.1 it makes
-# no difference on NAICS.
-LIGHT = 0.03
-
-_f32 = np.float32
 # Of the type of indptr: unsigned and signed numbers together would be floats.
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+NONE = np.int64(0)  # a literal 0 has a type of its own, for which loops would be compiled again
 # Entries of rare features for which a cache line is fetched before it is needed. With 129,000 rows
 # these entries take 40 % less.
 AHEAD = np.uint64(48)
@@ -89,7 +87,7 @@ def _gather(X, first, stop, V, start):
     """Return start + Σ_k x_k V_k over some entries, in four sums that need not wait."""
     values, indices = X.values, X.indices
     whole = stop - (stop - first) % FOUR
-    second = third = fourth = splat(_f32(0))
+    second = third = fourth = lanes_of(0)
     for k in range(first, whole, FOUR):
         k1, k2, k3 = k + ONE, k + TWO, k + THREE
         start = fma(splat(values[k]), load(V, indices[k]), start)
@@ -138,7 +136,7 @@ def _multiply_others(entries, columns, V, offset, pull):
 @numba.njit(inline="always")
 def _gather_rare(columns, place, pull, last):
     """Return the product of a column and pull; rows of columns to come are on their way."""
-    total = splat(_f32(0))
+    total = lanes_of(0)
     for k in range(columns.indptr[place], columns.indptr[place + 1]):
         fetch(pull, columns.indices[min(k + AHEAD, last)])
         total = fma(splat(columns.values[k]), load(pull, columns.indices[k]), total)
@@ -153,7 +151,7 @@ def _gather_column(columns, j, pull, product, others, last):
         total = load(product, j)
     elif j < columns.n_frequent:
         first, stop = columns.indptr[place], columns.indptr[place + 1]
-        total = _gather(columns, first, stop, pull, splat(_f32(0)))
+        total = _gather(columns, first, stop, pull, lanes_of(0))
     else:
         total = _gather_rare(columns, place, pull, last)
     return total
@@ -162,7 +160,7 @@ def _gather_column(columns, j, pull, product, others, last):
 @part
 def _multiply_tiles(columns, pull, product):
     """Set the product of Xᵀ and pull for tiled features, a tile of rows after the other."""
-    zero = splat(_f32(0))
+    zero = lanes_of(0)
     for tile in range(columns.n_tiles):
         for j in range(columns.n_tiled):
             place = tile * columns.n_tiled + j
@@ -174,7 +172,7 @@ def _multiply_tiles(columns, pull, product):
 @numba.njit(inline="always")
 def _sum_of_first(pull, n_rows):
     """Return the sum of the pulls of the first rows."""
-    total = splat(_f32(0))
+    total = lanes_of(0)
     for i in range(n_rows):
         total = total + load(pull, i)
     return total
@@ -199,7 +197,7 @@ def curvature_pass(entries, columns, lanes, V, totals):
     n = entries.frequent_stop.size
     constant = splat(entries.constant[0])
     offset = constant * load(V, V.shape[0] - 1)
-    zero = splat(_f32(0))
+    zero = lanes_of(0)
     clear(totals, ENERGY)
     clear(totals, ON_CONSTANT)
     with_others = _multiply_others(entries, columns, V, offset, lanes.pull)
@@ -232,20 +230,20 @@ def evaluation_pass(rows, columns, lanes, near, base, V, masks, totals):
     constant = splat(entries.constant[0])
     offset = constant * load(V, V.shape[0] - 1)
     evaluating = load(masks, EVALUATING)
-    zero = splat(_f32(0))
+    zero = lanes_of(0)
     wanted = bits_above(evaluating, zero)
     clear(totals, ENERGY)
     clear(totals, ON_CONSTANT)
     clear(totals, LOSS)
     clear(totals, LIGHT_MASS)
-    limit = splat(_f32(LIGHT))
+    limit = lanes_of(LIGHT)
     with_others = _multiply_others(entries, columns, V, offset, lanes.pull)
     for first in range(0, n, STRETCH):
         energy = zero
         on_constant = zero
         loss = zero
         mass = zero
-        n_whole, n_pairs = 0, 0
+        n_whole = n_pairs = NONE
         stop = min(n, first + STRETCH)
         for i in range(first, stop):
             q = _gather_row(entries, i, V, lanes.pull, offset, with_others)
@@ -276,7 +274,7 @@ def evaluation_pass(rows, columns, lanes, near, base, V, masks, totals):
         accumulate(totals, LOSS, loss)
         accumulate(totals, LIGHT_MASS, mass)
         accumulate(totals, ON_CONSTANT, on_constant * constant)
-        evaluate_near(near, n_whole, n_pairs, rows, lanes, base.slope, _f32(LIGHT), masks, totals)
+        evaluate_near(near, n_whole, n_pairs, rows, lanes, base.slope, masks, totals)
 
 
 @part
@@ -296,7 +294,7 @@ def feature_pass(
     m = V.shape[0]
     alpha, on_constant = load(coefficients, ALPHA), load(coefficients, CONSTANT_PRODUCT)
     evaluating, evaluated = load(masks, EVALUATING), load(masks, EVALUATED)
-    zero = splat(_f32(0))
+    zero = lanes_of(0)
     any_evaluated = any_true(evaluated)
     any_pull = any_true(load(masks, CURVING) + evaluating)
     any_common = any_pull and entries.n_common > 0
@@ -355,7 +353,7 @@ def next_directions(vectors, light, masks, coefficients, totals):
     conjugating, beta = load(masks, CONJUGATING), load(coefficients, BETA)
     trying, length = load(masks, TRYING), load(coefficients, LENGTH)
     share, onward = load(coefficients, MEAN_SHARE), load(coefficients, ONWARD)
-    zero = splat(_f32(0))
+    zero = lanes_of(0)
     clear(totals, DIRECTION)
     for first in range(0, m, STRETCH):
         vv = zero
@@ -384,7 +382,7 @@ def begin_directions(vectors, light, masks, coefficients, totals):
     share, onward = load(coefficients, MEAN_SHARE), load(coefficients, ONWARD)
     starting, accepting = load(masks, STARTING), load(masks, ACCEPTING)
     trying, length = load(masks, TRYING), load(coefficients, LENGTH)
-    finished, zero = accepting - starting, splat(_f32(0))
+    finished, zero = accepting - starting, lanes_of(0)
     clear(totals, DIRECTION)
     for first in range(0, m, STRETCH):
         vv = zero

@@ -17,7 +17,6 @@ and k e small, everything is a short polynomial, and there is one exponential an
 from __future__ import annotations
 
 import numba
-import numpy as np
 
 from taxofit.bank.simd import (
     absolute,
@@ -25,12 +24,12 @@ from taxofit.bank.simd import (
     clip,
     exp_of,
     fma,
+    lanes_of,
     log1p_of_quotient,
     maximum,
     minimum,
     pick,
     rough_exp_of_negative,
-    splat,
     square_root,
     with_sign,
 )
@@ -48,8 +47,6 @@ SHORTEST_QUOTIENT = 0.3  # Halley's step is at most 1 / 0.3 of Newton's
 # A row is far below zero if exp(u) and k exp(u) are at most the exponentials of these.
 FAR_BELOW, LEAST_PULL = -4.0, -2.4
 
-_f32 = np.float32
-
 
 @numba.njit(inline="always")
 def settled_root(u, t, k, log_k, wanted):
@@ -57,18 +54,18 @@ def settled_root(u, t, k, log_k, wanted):
 
     Halley's step depends on y alone and a settled lane stays, whatever its neighbours do.
     """
-    zero, one = splat(_f32(0)), splat(_f32(1))
-    h = fma(k, t - splat(_f32(0.5)), u)
+    zero, one = lanes_of(0), lanes_of(1)
+    h = fma(k, t - lanes_of(0.5), u)
     high = absolute(h)
-    b = fma(k, splat(_f32(-0.5)), high)
+    b = fma(k, lanes_of(-0.5), high)
     y = b + maximum(_omega(log_k - b), zero)
     # y + k/2 tanh(y/2) = |h|, where the left-hand side is at most (1 + k/4) y.
-    y = minimum(maximum(y, high / fma(splat(_f32(0.25)), k, one)), high)
+    y = minimum(maximum(y, high / fma(lanes_of(0.25), k, one)), high)
     moving = wanted
     for _ in range(MAX_ROOT_STEPS):
         step = pick(moving, _halley(y, b, k, high) - y, zero)
         y = y + step
-        moving = pick(absolute(step) - splat(_f32(ROOT_STEP)), moving, zero)
+        moving = pick(absolute(step) - lanes_of(ROOT_STEP), moving, zero)
         if not any_true(moving):
             break
     return with_sign(y, h)
@@ -77,9 +74,9 @@ def settled_root(u, t, k, log_k, wanted):
 @numba.njit(inline="always")
 def _omega(x):
     """Return about ω(x)."""
-    across = fma(x, splat(_f32(OPENING)), splat(_f32(CENTRE)))
-    along = fma(x, splat(_f32(TILT)), splat(_f32(LEVEL)))
-    return along + square_root(fma(across, across, splat(_f32(BEND * BEND))))
+    across = fma(x, lanes_of(OPENING), lanes_of(CENTRE))
+    along = fma(x, lanes_of(TILT), lanes_of(LEVEL))
+    return along + square_root(fma(across, across, lanes_of(BEND * BEND)))
 
 
 @numba.njit(inline="always")
@@ -88,14 +85,14 @@ def _halley(y, b, k, high):
 
     f / f' / (1 - ½ f f'' / f'²) with both sides times powers of 1 + e: a single division.
     """
-    zero, one = splat(_f32(0)), splat(_f32(1))
+    zero, one = lanes_of(0), lanes_of(1)
     e = rough_exp_of_negative(y)
     q, ke = one + e, k * e
     value = q * fma(y - b, q, -ke)  # q² f
     slope = fma(q, q, ke)  # q² f'
     square = slope * slope * q
-    divisor = fma(splat(_f32(0.5)) * value, ke * (one - e), square)
-    divisor = maximum(divisor, splat(_f32(SHORTEST_QUOTIENT)) * square)
+    divisor = fma(lanes_of(0.5) * value, ke * (one - e), square)
+    divisor = maximum(divisor, lanes_of(SHORTEST_QUOTIENT) * square)
     return clip(y - value * slope * q / divisor, zero, high)
 
 
@@ -107,9 +104,9 @@ def loss_at(z, u, t, c, s2):
     weights. With `rest` = u - s² c (σ - t) - z, the first derivative is c (σ - t) + curvature rest.
     Without it the loss was off by 5e-6 in all.
     """
-    zero, one, half = splat(_f32(0)), splat(_f32(1)), splat(_f32(0.5))
+    zero, one, half = lanes_of(0), lanes_of(1), lanes_of(0.5)
     e = exp_of(-absolute(z))
-    q, e2, ce = one + e, e + splat(_f32(2)), c * e
+    q, e2, ce = one + e, e + lanes_of(2), c * e
     scaled = fma(ce, s2, q * q)
     inverse = one / (scaled * q * e2)  # one division for three quotients
     over_q = inverse * scaled * e2
@@ -131,7 +128,7 @@ def loss_nearby(u, t, k, log_k, c, s2, wanted, cautious):
     z = settled_root(u, t, k, log_k, wanted)
     loss, sigma, curvature, rest = loss_at(z, u, t, c, s2)
     error = fma(curvature, rest, c * (sigma - t))
-    z = fma(rest, splat(_f32(1)) - curvature * s2, z)
+    z = fma(rest, lanes_of(1) - curvature * s2, z)
     wide = wide_curvature(z, t, sigma, curvature, c, s2)
     return loss, error, pick(cautious, wide, curvature)
 
@@ -143,12 +140,12 @@ def loss_far_below(u, k, c, s2):
     The root is z = u - d with d = k σ(z), about Lambert's function of k σ(u): its series goes to
     the third power, and what it lacks is corrected as in :func:`loss_at`.
     """
-    one, half = splat(_f32(1)), splat(_f32(0.5))
+    one, half = lanes_of(1), lanes_of(0.5)
     e = exp_of(u)
     pull = k * e
     pull = fma(-pull, e, pull)  # k σ(u)
-    d = fma(pull * pull, fma(pull, splat(_f32(1.5)), -one), pull)
-    p = fma(d, fma(d, splat(_f32(1 / 24)), splat(_f32(-1 / 6))), half)
+    d = fma(pull * pull, fma(pull, lanes_of(1.5), -one), pull)
+    p = fma(d, fma(d, lanes_of(1 / 24), lanes_of(-1 / 6)), half)
     e = fma(e * d, fma(d, p, -one), e)  # exp(z)
     square = e * e
     sigma = fma(-e, e, e)
@@ -159,7 +156,7 @@ def loss_far_below(u, k, c, s2):
     bend = fma(-error, sigma, error)
     slowed = bend * s2
     curvature = fma(bend, fma(slowed, slowed, -slowed), bend)
-    p = fma(e, splat(_f32(-1 / 4)), splat(_f32(1 / 3)))
+    p = fma(e, lanes_of(-1 / 4), lanes_of(1 / 3))
     likely = fma(square, fma(e, p, -half), e)  # log(1 + e) by its series
     loss = fma(c, likely, error * fma(-half, private, d))
     return loss, fma(curvature, rest, error), curvature
@@ -172,8 +169,8 @@ def wide_curvature(z, t, sigma, curvature, c, s2):
     There the second derivative is small but grows as the row moves over. Jaakkola and Jordan's
     parabola, of curvature c (σ - ½) / z, stays above the loss all the way.
     """
-    half = splat(_f32(0.5))
+    half = lanes_of(0.5)
     above = c * absolute(sigma - half)
-    wide = above / (fma(s2, above, absolute(z)) + splat(_f32(TINY)))
+    wide = above / (fma(s2, above, absolute(z)) + lanes_of(TINY))
     wrong = pick(z, half - t, t - half)
     return pick(wrong, maximum(wide, curvature), curvature)

@@ -17,11 +17,12 @@ import numba
 import numpy as np
 
 from taxofit.bank.lane_margins import loss_nearby
-from taxofit.bank.lane_state import CAUTIOUS, LIGHT_MASS, LOSS, ON_CONSTANT, STRETCH
+from taxofit.bank.lane_state import CAUTIOUS, LIGHT, LIGHT_MASS, LOSS, ON_CONSTANT, STRETCH
 from taxofit.bank.simd import (
     LANES,
     accumulate,
     from_bits,
+    lanes_of,
     line_aligned,
     load,
     lowest_bit,
@@ -86,12 +87,12 @@ def note_pairs(near, n, bits, i, pull, linear):
 
 
 @part
-def evaluate_near(near, n_whole, n_pairs, rows, lanes, slope, light, masks, totals):
+def evaluate_near(near, n_whole, n_pairs, rows, lanes, slope, masks, totals):
     """Set curvature and pull of what was written down; totals get what that adds to them.
 
     As in :func:`taxofit.bank.lane_loops.evaluation_pass`.
 
-    slope : float32 (n,), of rows at the base; light : curvature that counts for light rows at most.
+    slope : float32 (n,), of rows at the base.
     """
     numbers = near.numbers
     for group in range(n_whole + (n_pairs + LANES - 1) // LANES):
@@ -114,9 +115,9 @@ def evaluate_near(near, n_whole, n_pairs, rows, lanes, slope, light, masks, tota
         store(numbers, ERROR, error)
         store(numbers, BEND, bend)
         if first < 0:
-            _take_row(near, group, rows, lanes, slope, light, totals)
+            _take_row(near, group, rows, lanes, slope, totals)
         else:
-            _take_pairs(near, first, n_pairs, rows, lanes, slope, light, totals)
+            _take_pairs(near, first, n_pairs, rows, lanes, slope, totals)
 
 
 @numba.njit(inline="always")
@@ -150,21 +151,21 @@ def _put_pairs(near, first, n_pairs, rows, lanes, masks):
 
 
 @numba.njit(inline="always")
-def _take_row(near, position, rows, lanes, slope, light, totals):
+def _take_row(near, position, rows, lanes, slope, totals):
     """Set what came out for the lanes of a row in which it is near."""
     numbers, i = near.numbers, near.whole[position]
-    is_near, zero = from_bits(near.whole_lanes[position]), splat(np.float32(0))
+    is_near, zero = from_bits(near.whole_lanes[position]), lanes_of(0)
     pull, bend = load(numbers, ERROR) - splat(slope[i]), load(numbers, BEND)
     store(lanes.pull, i, pick(is_near, pull, load(lanes.pull, i)))
     store(lanes.curvature, i, pick(is_near, bend, load(lanes.curvature, i)))
     accumulate(totals, LOSS, pick(is_near, load(numbers, FOUND), zero))
-    accumulate(totals, LIGHT_MASS, pick(is_near, minimum(bend, splat(light)), zero))
+    accumulate(totals, LIGHT_MASS, pick(is_near, minimum(bend, lanes_of(LIGHT)), zero))
     constant = splat(rows.entries.constant[0])
     accumulate(totals, ON_CONSTANT, pick(is_near, constant * pull, zero))
 
 
 @numba.njit(inline="always")
-def _take_pairs(near, first, n_pairs, rows, lanes, slope, light, totals):
+def _take_pairs(near, first, n_pairs, rows, lanes, slope, totals):
     """Set what came out for up to sixteen pairs."""
     numbers, constant = near.numbers, rows.entries.constant[0]
     for a in range(min(LANES, n_pairs - first)):
@@ -172,5 +173,5 @@ def _take_pairs(near, first, n_pairs, rows, lanes, slope, light, totals):
         pull = numbers[ERROR, a] - slope[i]
         lanes.pull[i, k], lanes.curvature[i, k] = pull, numbers[BEND, a]
         totals[LOSS, k] += numbers[FOUND, a]
-        totals[LIGHT_MASS, k] += min(numbers[BEND, a], light)
+        totals[LIGHT_MASS, k] += min(numbers[BEND, a], np.float32(LIGHT))
         totals[ON_CONSTANT, k] += constant * pull

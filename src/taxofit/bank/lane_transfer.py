@@ -12,7 +12,7 @@ import numpy as np
 
 from taxofit.bank.lane_margins import TINY
 from taxofit.bank.lane_state import FRESH, STRETCH
-from taxofit.bank.simd import LANES, from_bits, load, pick, splat, store
+from taxofit.bank.simd import LANES, from_bits, lanes_of, load, pick, splat, store
 from taxofit.compiling import compiled, part
 
 __all__ = [
@@ -148,7 +148,7 @@ def load_starts(direction, weights, starts, lanes, masks):
 @numba.njit(inline="always")
 def _load_rest(direction, weights, starts, lanes, masks):
     """Set directions of fresh lanes as if their starts were multiples of the base."""
-    zero = splat(np.float32(0))
+    zero = lanes_of(0)
     started, more, any_started = zero, zero, False
     for k in range(LANES):
         if masks[FRESH, k] > 0 and lanes[k].start >= 0:

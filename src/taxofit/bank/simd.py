@@ -32,6 +32,7 @@ __all__ = [
     "fetch",
     "fma",
     "from_bits",
+    "lanes_of",
     "line_aligned",
     "load",
     "log1p_of_quotient",
@@ -89,6 +90,12 @@ def _row_pointer(context, builder, array_type, array, row, vector):
     data = cgutils.create_struct_proxy(array_type)(context, builder, value=array).data
     first = builder.mul(row, ir.Constant(row.type, LANES))
     return builder.bitcast(builder.gep(data, [first]), vector.as_pointer())
+
+
+def _repeated(builder, number, vector):
+    nothing = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(first, nothing, ir.Constant(_I32, [0] * LANES))
 
 
 def _constant(value):
@@ -183,11 +190,20 @@ def splat(typing, number):
     lanes = _lanes_of(number)
 
     def generate(context, builder, signature, arguments):
-        nothing = ir.Constant(lanes.vector, ir.Undefined)
-        first = builder.insert_element(nothing, arguments[0], ir.Constant(ir.IntType(32), 0))
-        return builder.shuffle_vector(first, nothing, ir.Constant(_I32, [0] * LANES))
+        return _repeated(builder, arguments[0], lanes.vector)
 
     return lanes(lanes.dtype), generate
+
+
+@intrinsic
+def lanes_of(typing, number):
+    """Return 16 times the same number in float32, for numbers that the source code gives."""
+
+    def generate(context, builder, signature, arguments):
+        number = context.cast(builder, arguments[0], signature.args[0], types.float32)
+        return _repeated(builder, number, _F32)
+
+    return lanes_type(types.unliteral(number)), generate
 
 
 @intrinsic
@@ -371,9 +387,6 @@ def _negative(context, builder, signature, arguments):
     return builder.fneg(*arguments)
 
 
-_f32 = np.float32
-
-
 @numba.njit(inline="always")
 def exp_of(x):
     """Return exp(x) to about 3e-7 relative; below exp(-80) it stays there, from 88 on it is wrong.
@@ -382,41 +395,41 @@ def exp_of(x):
     one of degree 5, 7e-8 off. A number above 2^23 has no digits after the point, so that adding
     ROUNDER rounds, and leaves k in the last bits. Pairs of powers need not wait for each other.
     """
-    x = maximum(x, splat(_f32(-80)))
-    rounded = fma(x, splat(_f32(1.44269504)), splat(_f32(ROUNDER)))
-    k = rounded - splat(_f32(ROUNDER))
-    r = fma(k, splat(_f32(-0.693147181)), x)
+    x = maximum(x, lanes_of(-80))
+    rounded = fma(x, lanes_of(1.44269504), lanes_of(ROUNDER))
+    k = rounded - lanes_of(ROUNDER)
+    r = fma(k, lanes_of(-0.693147181), x)
     square = r * r
-    high = fma(r, splat(_f32(0.00833747543)), splat(_f32(0.04191117616)))
-    middle = fma(r, splat(_f32(0.1666673087)), splat(_f32(0.4999901021)))
-    low = fma(r, splat(_f32(1.000000136)), splat(_f32(1)))
+    high = fma(r, lanes_of(0.00833747543), lanes_of(0.04191117616))
+    middle = fma(r, lanes_of(0.1666673087), lanes_of(0.4999901021))
+    low = fma(r, lanes_of(1.000000136), lanes_of(1))
     return _times_power(fma(fma(high, square, middle), square, low), rounded)
 
 
 @numba.njit(inline="always")
 def rough_exp_of_negative(a):
     """Return exp(-a) for a >= 0 to about 5e-5 relative; below exp(-80) it stays there."""
-    a = minimum(a, splat(_f32(80))) * splat(_f32(1.44269504))
-    rounded = splat(_f32(ROUNDER)) - a
-    r = (splat(_f32(ROUNDER)) - rounded) - a  # exp(-a) = 2^k 2^r
-    p = splat(_f32(0.0096181291))
-    p = fma(p, r, splat(_f32(0.0555041087)))
-    p = fma(p, r, splat(_f32(0.2402265070)))
-    p = fma(p, r, splat(_f32(0.6931471806)))
-    return _times_power(fma(p, r, splat(_f32(1))), rounded)
+    a = minimum(a, lanes_of(80)) * lanes_of(1.44269504)
+    rounded = lanes_of(ROUNDER) - a
+    r = (lanes_of(ROUNDER) - rounded) - a  # exp(-a) = 2^k 2^r
+    p = lanes_of(0.0096181291)
+    p = fma(p, r, lanes_of(0.0555041087))
+    p = fma(p, r, lanes_of(0.2402265070))
+    p = fma(p, r, lanes_of(0.6931471806))
+    return _times_power(fma(p, r, lanes_of(1)), rounded)
 
 
 @numba.njit(inline="always")
 def log1p_of_quotient(t):
     """Return log(1 + e) for e in [0, 1], given t = e / (2 + e), to about 1e-7: 2 artanh(t)."""
     t2 = t * t
-    p = splat(_f32(1 / 13))
-    p = fma(p, t2, splat(_f32(1 / 11)))
-    p = fma(p, t2, splat(_f32(1 / 9)))
-    p = fma(p, t2, splat(_f32(1 / 7)))
-    p = fma(p, t2, splat(_f32(1 / 5)))
-    p = fma(p, t2, splat(_f32(1 / 3)))
-    return splat(_f32(2)) * fma(p * t2, t, t)
+    p = lanes_of(1 / 13)
+    p = fma(p, t2, lanes_of(1 / 11))
+    p = fma(p, t2, lanes_of(1 / 9))
+    p = fma(p, t2, lanes_of(1 / 7))
+    p = fma(p, t2, lanes_of(1 / 5))
+    p = fma(p, t2, lanes_of(1 / 3))
+    return lanes_of(2) * fma(p * t2, t, t)
 
 
 def line_aligned(n_arrays: int, n_rows: int) -> np.ndarray:

@@ -117,7 +117,7 @@ def fill_digits(columns, tree, seen, limits, wanted, scale, first_code, features
     code, value, n_digits = packed
     parent_of, first_child, n_open = tree[0], tree[1], tree[5]
     weights, scratch = spare[0], spare[1]
-    place = 0
+    place = np.int64(0)  # not the type of a literal 0, for which `_write` would be compiled again
     for feature in range(features[0], features[1]):
         first, begun = indptr[feature], place
         while wanted[feature] and first < indptr[feature + 1]:

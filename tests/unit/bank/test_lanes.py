@@ -405,7 +405,7 @@ def test_evaluation_pass_finds_errors_curvature_and_gradient(block, has_common, 
     square = (g**2).sum(axis=0)
     np.testing.assert_allclose(block.totals[state.GRADIENT, use], square[use], rtol=1e-3)
     np.testing.assert_allclose(block.totals[state.NORM, use], (w**2).sum(axis=0)[use], rtol=1e-4)
-    light = np.minimum(D, loops.LIGHT).sum(axis=0)
+    light = np.minimum(D, state.LIGHT).sum(axis=0)
     np.testing.assert_allclose(block.totals[state.LIGHT_MASS, use], light[use], rtol=1e-4)
 
 

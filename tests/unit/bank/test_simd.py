@@ -27,7 +27,7 @@ def arithmetic(x, y, z, out):
     simd.store(out, 3, a / b)
     simd.store(out, 4, simd.fma(a, b, c))
     simd.store(out, 5, simd.pick(c, a, b))
-    simd.store(out, 6, simd.clip(a, simd.splat(np.float32(-1)), simd.splat(np.float32(1))))
+    simd.store(out, 6, simd.clip(a, simd.lanes_of(-1), simd.lanes_of(1.0)))
     simd.store(out, 7, simd.maximum(a, b))
     simd.store(out, 8, simd.minimum(a, b))
     simd.store(out, 9, simd.with_sign(a, b))
@@ -49,7 +49,7 @@ def wide_arithmetic(x, y, out):
 def functions(x, out):
     e = simd.exp_of(-simd.load(x, 0))
     simd.store(out, 0, e)
-    simd.store(out, 1, simd.log1p_of_quotient(e / (e + simd.splat(np.float32(2)))))
+    simd.store(out, 1, simd.log1p_of_quotient(e / (e + simd.lanes_of(2))))
     simd.store(out, 2, simd.rough_exp_of_negative(simd.load(x, 0)))
     simd.store(out, 3, simd.exp_of(simd.load(x, 0)))
 
