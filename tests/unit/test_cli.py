@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 import warnings
 
 import pytest
@@ -130,11 +131,12 @@ def test_numpy_numbers_are_json(capsys):
     assert json.loads(capsys.readouterr().out) == {"C": 0.5, "rows": 3}
 
 
-def test_progress_is_drawn_on_a_terminal_and_gone_afterwards(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
+
+def test_progress_is_drawn_on_a_terminal_and_gone_afterwards(monkeypatch):
     stderr = Terminal()
     monkeypatch.setattr("sys.stderr", stderr)
     with terminal.progress_bars() as progress:
@@ -144,6 +146,37 @@ def test_progress_is_drawn_on_a_terminal_and_gone_afterwards(monkeypatch):
     assert "Predicting" in stderr.getvalue()
     with terminal.progress_bars(is_shown=False) as progress:
         assert progress is None
+
+
+def test_progress_tells_that_numba_compiles_while_it_does(monkeypatch):
+    import numba
+    from numba.core import event
+
+    from taxofit.compiling import is_compiling
+
+    stderr = Terminal()
+    monkeypatch.setattr("sys.stderr", stderr)
+
+    class Wait(event.Listener):
+        """Compile for as long as it takes the bars to be drawn again, ten seconds at most."""
+
+        def on_start(self, _):
+            assert is_compiling()
+            deadline = time.monotonic() + 10
+            while "compiling" not in stderr.getvalue() and time.monotonic() < deadline:
+                time.sleep(0.02)
+
+        def on_end(self, _):
+            pass
+
+    with terminal.progress_bars() as progress:
+        progress("Fitting nodes", 3, 10)
+        time.sleep(0.3)
+        assert "compiling" not in stderr.getvalue()
+        with event.install_listener("numba:compile", Wait()):
+            numba.njit(lambda x: x + 1)(1)
+    assert "compiling, once on a machine" in stderr.getvalue()
+    assert not is_compiling()
 
 
 def test_progress_is_silent_where_nobody_looks():

@@ -12,10 +12,21 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rich.console import RenderableType
+
     from taxofit.progress import StageProgress
     from taxofit.workflow.predicting import StreamProgress
 
 __all__ = ["progress_bars", "row_bar"]
+
+BAR_WIDTH = 30
+COMPILING = "compiling, once on a machine"
+
+
+def _is_compiling() -> bool:
+    # What has not been imported cannot be compiling, and is too much to import for a bar.
+    compiling = sys.modules.get("taxofit.compiling")
+    return compiling is not None and compiling.is_compiling()
 
 
 @contextmanager
@@ -25,6 +36,16 @@ def progress_bars(*, is_shown: bool = True) -> Iterator[StageProgress | None]:
         yield None
         return
     from rich import progress as parts
+
+    class Bar(parts.ProgressColumn):
+        """A bar, or why a first fit stands still."""
+
+        bar = parts.BarColumn(bar_width=BAR_WIDTH)
+
+        def render(self, task: parts.Task) -> RenderableType:
+            if _is_compiling():
+                return Text(COMPILING.ljust(BAR_WIDTH), style="dim")
+            return self.bar.render(task)
 
     class TimeLeft(parts.ProgressColumn):
         """Time left where the end is known, else the time taken so far."""
@@ -38,7 +59,7 @@ def progress_bars(*, is_shown: bool = True) -> Iterator[StageProgress | None]:
     columns = (
         parts.SpinnerColumn(),
         parts.TextColumn("{task.description}"),
-        parts.BarColumn(bar_width=30),
+        Bar(),
         parts.TextColumn("{task.fields[shown]}"),
         TimeLeft(),
     )
@@ -66,7 +87,7 @@ def row_bar(*, is_shown: bool = True) -> Iterator[StreamProgress | None]:
     columns = (
         parts.SpinnerColumn(),
         parts.TextColumn("{task.description}"),
-        parts.BarColumn(bar_width=30),
+        parts.BarColumn(bar_width=BAR_WIDTH),
         parts.TaskProgressColumn(),
         parts.TextColumn("{task.fields[rows]:,} rows"),
         parts.TimeElapsedColumn(),
