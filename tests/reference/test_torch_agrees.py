@@ -1,4 +1,7 @@
-"""The solver on torch's CPU device against the NumPy reference, NumPy kernels and liblinear."""
+"""The solver on torch against the NumPy reference, the CPU's solvers and liblinear.
+
+On a GPU where there is one, else on torch's CPU device.
+"""
 
 import warnings
 
@@ -22,6 +25,8 @@ from taxofit.errors import DeviceError
 
 torch = pytest.importorskip("torch", reason="torch is not installed; the GPU's code is not tested")
 
+DEVICE = "cuda" if torch.cuda.is_available() else "torch-cpu"
+
 
 def solved_on(device, rows, targets, C, *, tol=TOL, start=None):
     return solver_for(rows, SolverSettings(tol=tol), device).solve(targets, C, start)
@@ -31,14 +36,14 @@ def solved_on(device, rows, targets, C, *, tol=TOL, start=None):
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 def test_minimisers_have_the_gradient_that_the_stopping_rule_asks_for(is_sparse, n_features, C):
     rows, targets = small_problem(is_sparse=is_sparse, n_features=n_features)
-    assert_solved(rows, targets, C, solved_on("torch-cpu", rows, targets, C))
+    assert_solved(rows, targets, C, solved_on(DEVICE, rows, targets, C))
 
 
 @pytest.mark.parametrize("is_sparse", [True, False])
 def test_weights_agree_with_those_of_the_cpu(is_sparse):
     rows, targets = small_problem(is_sparse=is_sparse)
     here = solved_on("cpu", rows, targets, 10.0, tol=1e-6).weights
-    there = solved_on("torch-cpu", rows, targets, 10.0, tol=1e-6).weights
+    there = solved_on(DEVICE, rows, targets, 10.0, tol=1e-6).weights
     np.testing.assert_allclose(there, here, rtol=2e-3, atol=2e-4)
 
 
@@ -46,11 +51,11 @@ def test_private_features_get_the_weights_that_they_would_have_had():
     """In the rows of the other tests a third of the rows have a feature of their own."""
     rows, targets = small_problem(is_sparse=True)
     frequency = np.bincount(rows.X.indices, minlength=rows.n_features)
-    kernels = kernels_for(rows, "torch-cpu")
+    kernels = kernels_for(rows, DEVICE)
     assert (frequency == 1).sum() >= 60
     assert kernels.n_features == (frequency > 1).sum()
     here = solved_on("cpu", rows, targets, 10.0, tol=1e-6).weights[frequency == 1]
-    there = solved_on("torch-cpu", rows, targets, 10.0, tol=1e-6).weights[frequency == 1]
+    there = solved_on(DEVICE, rows, targets, 10.0, tol=1e-6).weights[frequency == 1]
     assert np.abs(here).max() > 0.1
     np.testing.assert_allclose(there, here, atol=1e-3)
 
@@ -62,7 +67,7 @@ def test_weights_are_pruned_on_the_device_as_on_the_host(monkeypatch, share, has
 
     monkeypatch.setattr(torch_kernels, "CHUNK_CELLS", 200)  # three columns at a time
     rows, targets = small_problem(is_sparse=True)
-    solution = solved_on("torch-cpu", rows, targets, 1.0).take(np.array([2, 0, 0, 1]))
+    solution = solved_on(DEVICE, rows, targets, 1.0).take(np.array([2, 0, 0, 1]))
     trend = Trend.of(rows) if has_trend else Trend.of_nothing(rows.n_features - 1)
     left, slope = solution.pruned(share, trend)
     weights = solution.weights[: rows.n_features - 1]
@@ -91,7 +96,7 @@ def test_best_margins_solve_their_equation(dtype, pull):
 @pytest.mark.parametrize("is_sparse", [True, False])
 def test_warm_starts_and_the_common_start_end_at_the_same_minimum(is_sparse):
     rows, targets = small_problem(is_sparse=is_sparse)
-    kernels, settings = kernels_for(rows, "torch-cpu"), SolverSettings(tol=TOL)
+    kernels, settings = kernels_for(rows, DEVICE), SolverSettings(tol=TOL)
     common = solve_all_negative(kernels, rows.weight, settings)
     first = solve_block(kernels, targets, rows.weight, settings, common=common.device_weights)
     again = solve_block(kernels, targets, rows.weight, settings, first.device_weights)
@@ -106,7 +111,7 @@ def test_warm_starts_and_the_common_start_end_at_the_same_minimum(is_sparse):
 @pytest.mark.parametrize("is_sparse", [True, False])
 def test_other_rows_are_judged_as_on_the_host(is_sparse):
     rows, targets = small_problem(is_sparse=is_sparse)
-    solution = solved_on("torch-cpu", rows, targets, 1.0)
+    solution = solved_on(DEVICE, rows, targets, 1.0)
     scores, losses = solution.judge(rows, targets)
     np.testing.assert_allclose(scores, rows.X @ solution.weights, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(scores, solution.scores(rows))
@@ -156,10 +161,30 @@ def test_objectives_of_a_few_nodes_are_those_of_liblinear(load):
     nodes = rng.choice(seen[1:], size=4, replace=False)
     targets = node_targets(taxonomy, row_leaf, nodes)
     for C in (1e-2, 1.0, 100.0):
-        solution = solved_on("torch-cpu", rows, targets, C, tol=1e-5)
+        solution = solved_on(DEVICE, rows, targets, C, tol=1e-5)
         for column, y in enumerate(targets.signs().T):
             ours = objective(solution.weights[:, column], rows.X, y, C)
             assert ours == pytest.approx(liblinear_objective(rows, y, C), rel=1e-5)
+
+
+@pytest.mark.parametrize("load", [clef_rows, diatoms_rows, naics_rows])
+@pytest.mark.parametrize("C", [1.0, 1000.0])
+def test_objectives_are_those_of_the_cpu_as_it_solves_by_default(load, C):
+    dataset, rows = load()
+    taxonomy, row_leaf = dataset.taxonomy, dataset.taxonomy.nodes_of(dataset.y)
+    seen = np.flatnonzero(taxonomy.totals(np.bincount(row_leaf, minlength=taxonomy.n_nodes)))
+    nodes = np.random.default_rng(1).choice(seen[1:], size=20, replace=False)
+    targets = node_targets(taxonomy, row_leaf, nodes)
+    here, there = (
+        [
+            objective(w, rows.X, y, C)
+            for w, y in zip(
+                solved_on(device, rows, targets, C).weights.T, targets.signs().T, strict=True
+            )
+        ]
+        for device in ("cpu", DEVICE)
+    )
+    np.testing.assert_allclose(there, here, rtol=1e-5)
 
 
 def test_predictions_over_all_leaves_are_those_of_the_numpy_kernels():
@@ -169,7 +194,7 @@ def test_predictions_over_all_leaves_are_those_of_the_numpy_kernels():
     targets = node_targets(train.taxonomy, train.taxonomy.nodes_of(train.y), leaves)
     here, there = (
         solved_on(device, rows, targets, 1.0).scores(rows).argmax(axis=1)
-        for device in ("cpu", "torch-cpu")
+        for device in ("cpu", DEVICE)
     )
     assert (here == there).mean() >= 0.999
 

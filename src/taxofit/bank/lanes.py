@@ -34,7 +34,7 @@ from taxofit.bank.lane_state import (
 )
 from taxofit.bank.lane_tiles import stops_of_frequent
 from taxofit.bank.lane_transfer import gradient_norms_at_zero
-from taxofit.bank.objective import stopping_threshold
+from taxofit.bank.objective import allowed_gain, stopping_threshold
 from taxofit.bank.private_features import SplitFeatures, solve_margin
 from taxofit.bank.rows import Targets
 from taxofit.datasets.mapped import cast, row_chunks
@@ -68,9 +68,6 @@ SHORT_PLACES = 1 << 16  # rows or columns whose places are 16-bit numbers
 # Of the rule, to aim at. On NAICS at C = 100 the worst of 200 objectives was ten times as far above
 # the peer's with 0.6, for 1 % fewer passes.
 TARGET_SHARE = 0.3
-# What Newton may still expect to gain, relative to the objective, for a tolerance of 1. The
-# gradient rule alone left a node of a web directory 2e-4 above the peer's objective at C = 1000.
-DECREASE_SHARE = 1e-2
 
 
 class LaneSolver:
@@ -145,7 +142,7 @@ class LaneSolver:
             tables=tables,
             n_positive=n_positive,
             gradient=TARGET_SHARE * rule,
-            decrease=DECREASE_SHARE * settings.tol,
+            decrease=allowed_gain(settings.tol),
             max_iter=settings.max_iter,
         )
 

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["gradient", "hessian_product", "log_loss", "objective", "stopping_threshold"]
+__all__ = [
+    "allowed_gain",
+    "gradient",
+    "hessian_product",
+    "log_loss",
+    "objective",
+    "stopping_threshold",
+]
 
 
 def log_loss(margins: ArrayLike) -> Array:
@@ -90,6 +97,16 @@ def stopping_threshold(
     n_positive = np.asarray(n_positive, dtype=np.float64)
     rarer = np.maximum(np.minimum(n_positive, n_rows - n_positive), 1.0)
     return tol * rarer / n_rows * np.asarray(gradient_norm_at_zero, dtype=np.float64)
+
+
+def allowed_gain(tol: float) -> float:
+    """Return what Newton may still expect to gain where a solver stops, relative to the objective.
+
+    liblinear's rule does without it. It can be far from the minimum at large C, where a small
+    gradient along directions of little curvature is much to gain: at C = 1000 nodes of DIATOMS
+    were up to 9e-4 above it, and one of a web directory 2e-4 above where liblinear itself stopped.
+    """
+    return 1e-2 * tol
 
 
 def _sigmoid(m: Array) -> Array:

@@ -19,7 +19,7 @@ import numpy as np
 
 from taxofit.bank.column_loops import norms_of_rows
 from taxofit.bank.columns import prune_along
-from taxofit.bank.objective import stopping_threshold
+from taxofit.bank.objective import allowed_gain, stopping_threshold
 from taxofit.bank.rows import Targets
 from taxofit.bank.stopping import StopFlag
 
@@ -285,7 +285,10 @@ class _Block:
         objective = losses + 0.5 * kernels.to_host(kernels.dots(W, W))
         self.objective[active] = objective
         self.n_products += active.size
-        done = norms <= self.threshold[active]
+        gain = allowed_gain(self.settings.tol) * objective
+        is_small = norms <= self.threshold[active]
+        # No eigenvalue of the Hessian is below 1: nothing can gain more than ½‖G‖².
+        done = is_small & (0.5 * norms**2 <= gain)
         if done.all():
             self.converged[active] = True
             return
@@ -294,6 +297,7 @@ class _Block:
         )
         self.n_products += 2 * n_steps
         slope = kernels.to_host(kernels.dots(G, P))
+        done |= is_small & (-0.5 * slope <= gain)
         done |= -slope <= RELATIVE_DECREASE * objective
         self.converged[active] = done
         self.n_iterations[active] += ~done
