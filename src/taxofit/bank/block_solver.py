@@ -6,7 +6,7 @@ for both; objective, stopping rule and tests are shared.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from taxofit.bank.kernels import find_device, kernels_for
 from taxofit.bank.solver import has_rare, solve_all_negative, solve_block
@@ -32,15 +32,16 @@ class BlockSolver(Protocol):
         Infinite if that is always as good, also where the same problems over most rows are solved.
     is_threaded : bool
         Whether several blocks may be solved at the same time, each by a thread.
-    block_order : {"tree", "size"}
-        Which problems share a block: those of neighbours in the tree, or those alike in size.
+    by_size_from : float
+        Share of the rows: problems with as many positive ones or more share blocks with those alike
+        in size, smaller ones with their neighbours in the tree.
     """
 
     block_size: int
     least_block_size: int
     warm_from: float
     is_threaded: bool
-    block_order: Literal["tree", "size"]
+    by_size_from: float
 
     def solve(
         self,
@@ -68,7 +69,7 @@ class KernelSolver:
 
     warm_from = 0.0
     is_threaded = False  # BLAS and the GPU spread the work themselves
-    block_order: Literal["tree", "size"] = "size"  # a block goes on until the last of it is solved
+    by_size_from = 0.0  # all: a block goes on until the last of it is solved
 
     def __init__(self, rows: Rows, settings: SolverSettings, device: Device) -> None:
         self._rows, self._settings = rows, settings

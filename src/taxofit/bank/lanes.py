@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -59,6 +59,11 @@ BLOCK_SIZE, LEAST_BLOCK_SIZE = 256, 64
 # 100, 13.6 and 14.9 at 1000. From samples fewer are taken at every C: 10.2 and 4.5 at 1000, where
 # the solution at 100 leaves 12.0 and 8.7.
 WARM_FROM = 1000.0
+# Neighbours in the tree have rows in common: their samples are small. Problems that are positive on
+# this share of the rows or more take up to ten times the passes of others. All over the tree each of
+# them had the other lanes of its block wait at the end: at C = 1000 a web directory took an eighth
+# more time. From 1/32 to 1/8 it makes no difference.
+BY_SIZE_FROM = 1 / 16
 REBASE_STEPS = 4  # of Newton; two or three are enough where rows are about as long as each other
 # Of the rows, that the all-negative solution has to rest on. tf-idf has 99 %, raw counts of words
 # 3 to 15 %; of images in 80 large numbers it was below 1 %, and nodes took up to four times the
@@ -94,8 +99,7 @@ class LaneSolver:
         self._columns = columns._replace(indices=indices)
         self._samples = SampledStarts(self._features, settings.tol)
         self.warm_from = math.inf if self._samples.is_possible else WARM_FROM
-        # Neighbours have rows in common: samples are small then.
-        self.block_order: Literal["tree", "size"] = "tree" if self._samples.is_possible else "size"
+        self.by_size_from = BY_SIZE_FROM if self._samples.is_possible else 0.0
         self._known: dict[float, tuple[SharedRows, Base]] = {}
         self._lock = Lock()
 

@@ -189,6 +189,17 @@ class _Ledger:
         return BankReport(self._n_problems, self._n_iterations, tuple(in_order))
 
 
+def _block_order(ranges: NDArray[np.int64], large: float) -> NDArray[np.int64]:
+    """Return columns that sort as problems go into blocks, equal for those with the same rows.
+
+    The large ones come first, the largest of all before the others; the rest follow the tree, a
+    node before those below it.
+    """
+    start, stop = ranges
+    n_rows = stop - start
+    return np.stack([np.where(n_rows >= large, -n_rows, 0), start, -stop])
+
+
 class NodeBank:
     """The one-vs-rest problems of a taxonomy's nodes over given rows.
 
@@ -335,11 +346,12 @@ class NodeBank:
             ]
         )
         ranges[:, ranges[0] == ranges[1]] = 0
-        if self._solver.block_order == "tree":
-            ranges[1] *= -1  # nodes come before those below them
-        else:
-            ranges[0] -= ranges[1]  # negative sizes first
-        _, first, problem = np.unique(ranges, axis=1, return_index=True, return_inverse=True)
+        _, first, problem = np.unique(
+            _block_order(ranges, self._solver.by_size_from * position.size),
+            axis=1,
+            return_index=True,
+            return_inverse=True,
+        )
         solver = self._solver
         size = block_size_for(first.size, solver.least_block_size, solver.block_size)
         by_problem = np.argsort(problem, kind="stable")

@@ -57,6 +57,27 @@ def test_a_bank_has_blocks_for_many_cores():
     assert sizes == [64, 64, 64, 64, 44]
 
 
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.1])
+def test_blocks_hold_large_problems_by_size_and_then_the_others_along_the_tree(made, share):
+    bank = with_small_blocks(bank_of(made), 5)
+    bank._solver.by_size_from = share
+    taxonomy, (n_rows, *_) = made.taxonomy, made.X.shape
+    size = [
+        node_targets(taxonomy, bank.row_leaf, [k]).n_positive()[0] for k in range(taxonomy.n_nodes)
+    ]
+
+    def place(node):
+        large = size[node] >= share * n_rows
+        return (-size[node] if large else 0, taxonomy.leaf_start[node], -taxonomy.leaf_stop[node])
+
+    nodes = np.arange(1, taxonomy.n_nodes, dtype=np.int32)
+    blocks = bank._blocks(nodes)
+    solved = [int(node) for block in blocks for node in block.solved]
+    assert solved == sorted(nodes.tolist(), key=place)
+    for block in blocks:
+        assert block.solved[block.column].tolist() == block.nodes.tolist()
+
+
 def test_every_node_is_received_once_at_each_regularisation(made):
     seen = []
     bank = with_small_blocks(bank_of(made), 5)
