@@ -56,9 +56,7 @@ def objectives(problem, device, C):
 def predictions(problem, device, C):
     """Return what the classifier says of a tenth of the rows, trained on the others."""
     y = np.array([problem.taxonomy.labels[leaf] for leaf in problem.row_leaf], dtype=object)
-    kept, held_out = split_rows(
-        problem.X, problem.row_leaf, np.ones(y.size), fraction=0.1, seed=0
-    )
+    kept, held_out = split_rows(problem.X, problem.row_leaf, np.ones(y.size), fraction=0.1, seed=0)
     model = TaxonomyClassifier(problem.taxonomy, flattening="td-lr", C=C, device=device)
     return model.fit(problem.X[kept], y[kept]).predict(problem.X[held_out])
 

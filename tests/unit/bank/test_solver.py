@@ -135,7 +135,6 @@ def test_objectives_are_at_their_minimum_where_positive_rows_can_be_told_apart(n
     table = np.where(scores > np.quantile(scores, 0.9, axis=0), 1, -1).astype(np.int8)
     rows, targets = Rows.prepare(X), Targets(np.arange(200, dtype=np.int32), table)
     found, least = (
-        solver_for(rows, SolverSettings(tol=tol)).solve(targets, C).objective
-        for tol in (TOL, 1e-9)
+        solver_for(rows, SolverSettings(tol=tol)).solve(targets, C).objective for tol in (TOL, 1e-9)
     )
     np.testing.assert_allclose(found, least, rtol=2e-6)
