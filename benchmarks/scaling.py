@@ -195,7 +195,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problem", default="naics", choices=["naics", "dmoz-small", "dmoz-2010"])
     parser.add_argument("--C", type=float, default=10.0)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--nodes", type=int, help="that many at random; all by default")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
