@@ -44,7 +44,7 @@ REFERENCE = 1e4  # features
 PREPARING, PREPARING_MAPPED = 6e-8, 1e-7
 
 # Of the lanes' solver: fewest and most problems of a block, lanes, bytes of a float32 line.
-LEAST_BLOCK, BLOCK, LANES, LINE = 64, 256, 16, 64
+LEAST_BLOCK, BLOCK, LANES, LINE = 64, 128, 16, 64
 VALIDATION_SHARE = 0.1
 ENTRY = 8  # bytes of a value and its column
 # Of the columns once more in 16 bits, where rows and columns are no more than these.

@@ -50,10 +50,11 @@ if TYPE_CHECKING:
 
 __all__ = ["LaneSolver"]
 
-# At its end a block has empty lanes, and memory grows with it. On NAICS blocks of 128 make 2 % more
-# passes than those of 256; on two cores a bank in blocks of 64 takes no longer: they are shared
+# At its end a block has empty lanes; with more problems its sample has more rows, and the weights of
+# all of them take more memory. The bank of a directory with 129,000 rows takes as long in blocks of
+# 256, and 2.7 GiB instead of 2.0. On two cores NAICS is as fast in those of 64, which are shared
 # evenly.
-BLOCK_SIZE, LEAST_BLOCK_SIZE = 256, 64
+BLOCK_SIZE, LEAST_BLOCK_SIZE = 128, 64
 # Passes per node over 265 nodes of NAICS, from the base and from the solution at C / 10: 16.3 and
 # 16.1 at C = 100, 22.7 and 17.2 at 1000; of a directory with rows of 98 entries 11.6 and 13.5 at
 # 100, 13.6 and 14.9 at 1000. From samples fewer are taken at every C: 10.2 and 4.5 at 1000, where
