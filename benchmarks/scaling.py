@@ -4,11 +4,12 @@
     python benchmarks/scaling.py --problem dmoz-2010 --C 1 --nodes 512
 
 Four sizes each, doubling; every size is solved several times, sizes taking turns, and the best
-counts. Growth of at most 2 for each doubling is linear. Rows are doubled in two ways: as a sample
-of all, in which every node gets twice the rows, and leaf by leaf, where nodes keep theirs and
-others come to stand against them. Whole fits, with C, flattening and pruning chosen, are timed over
-such samples as well, each with the features that occur in it. The last lines compare the bytes that
-the products with X must move with what a plain copy moves per second on the same cores.
+counts. Growth of at most 2 for each doubling is linear, and so is a power of 1 over all sizes. Rows
+are doubled in two ways: as a sample of all, in which every node gets twice the rows, and leaf by
+leaf, where nodes keep theirs and others come to stand against them. Whole fits, with C, flattening
+and pruning chosen, are timed over such samples as well, each with the features that occur in it.
+The last lines compare the bytes that the products with X must move with what a plain copy moves per
+second on the same cores.
 """
 
 from __future__ import annotations
@@ -148,12 +149,24 @@ def growth(best):
     return [later / earlier for earlier, later in pairwise(values)]
 
 
+def exponent(best):
+    """Return the power of the size that seconds grow with, by least squares over all sizes."""
+    sizes, seconds = np.log([float(size) for size in best]), np.log(list(best.values()))
+    return float(np.polyfit(sizes, seconds, 1)[0])
+
+
 def figure(found):
     """Draw seconds by size: growth in proportion is dotted, from the smallest size on."""
     from plotly.subplots import make_subplots
 
     figure = make_subplots(
-        rows=2, cols=2, subplot_titles=WAYS, horizontal_spacing=0.16, vertical_spacing=0.14
+        rows=2,
+        cols=2,
+        subplot_titles=[
+            f"{what}: like size<sup>{exponent(found[what]):.2f}</sup>" for what in WAYS
+        ],
+        horizontal_spacing=0.16,
+        vertical_spacing=0.14,
     )
     for place, what in enumerate(WAYS):
         sizes = [int(size) for size in found[what]]
@@ -218,7 +231,10 @@ def main():
     for what in WAYS:
         shown = ", ".join(f"{size:,}: {s:.2f} s" for size, s in found[what].items())
         ratios = ", ".join(f"{ratio:.2f}" for ratio in growth(found[what]))
-        print(f"{what}: {shown}; each doubling costs {ratios} times as much")
+        print(
+            f"{what}: {shown}; each doubling costs {ratios} times as much; in all it grows like "
+            f"size^{exponent(found[what]):.2f}"
+        )
     copy, products = found["copy_bytes_per_second"], found["product_bytes_per_second"]
     print(
         f"products with X move {products / 1e9:.1f} GB/s, all other work included in the time; "
