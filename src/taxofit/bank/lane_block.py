@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from taxofit.bank import lane_state as state
+from taxofit.bank.buffers import Buffers
 from taxofit.bank.lane_heavy_rows import MOST, HeavyRows
 from taxofit.bank.lane_near_rows import NearRows
 from taxofit.bank.lane_queue import run_block
@@ -45,6 +46,8 @@ class LaneBlock:
         Where to begin; at the base if not given.
     most_heavy : int
         Rows of a lane in the preconditioner.
+    buffers : Buffers, optional
+        Where the memory for vectors and weights comes from.
     """
 
     def __init__(
@@ -56,15 +59,17 @@ class LaneBlock:
         problems: Problems,
         starts: Starts | None = None,
         most_heavy: int = MOST,
+        buffers: Buffers | None = None,
     ) -> None:
+        buffers = buffers or Buffers()
         n, m, width = rows.cost.size, base.weights.size, problems.n_positive.size
         self.origins, self.rows, self.columns = origins, rows, columns
         self.base, self.problems = base, problems
         self.starts = state.Starts.at_base(width) if starts is None else starts
-        point, step, direction, residual = line_aligned(4, m)
-        product = line_aligned(1, columns.n_tiled)[0]
+        point, step, direction, residual = line_aligned(4, m, buffers)
+        product = line_aligned(1, columns.n_tiled, buffers)[0]
         self.vectors = state.FeatureLanes(point, step, direction, residual, product)
-        curvature, pull = line_aligned(2, n)
+        curvature, pull = line_aligned(2, n, buffers)
         self.row_lanes = state.RowLanes(curvature, pull, np.zeros(n, dtype=np.uint16))
         self.near = NearRows.empty()
         self.heavy = HeavyRows.empty(m, most_heavy)
@@ -74,7 +79,7 @@ class LaneBlock:
         self.totals = np.zeros((state.N_TOTALS, LANES))
         self.finished = np.zeros(LANES, dtype=np.int64)
         self.work = np.empty((TAKEN_TOGETHER, m + n), dtype=np.float32)
-        self.weights = np.empty((width, origins.place.size), dtype=np.float32)
+        self.weights = buffers.empty(width, origins.place.size)
 
     def solve(self, stop: StopFlag | None = None) -> BlockSolution:
         """Solve all problems, the largest first: at the end only short ones are left."""

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import lambertw
 
+from taxofit.bank.buffers import Buffers
 from taxofit.bank.lane_block import LaneBlock
 from taxofit.bank.lane_sample import SampledStarts
 from taxofit.bank.lane_state import (
@@ -50,10 +51,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LaneSolver"]
 
-# At its end a block has empty lanes; with more problems its sample has more rows, and the weights of
-# all of them take more memory. The bank of a directory with 129,000 rows takes as long in blocks of
-# 256, and 2.7 GiB instead of 2.0. On two cores NAICS is as fast in those of 64, which are shared
-# evenly.
+# At its end a block has empty lanes; with more problems its sample has more rows, and their weights
+# take more memory. The bank of a directory with 129,000 rows takes as long in blocks of 256, and
+# 2.7 GiB instead of 2.0. On two cores NAICS is as fast in those of 64, which are shared evenly.
 BLOCK_SIZE, LEAST_BLOCK_SIZE = 128, 64
 # Passes per node over 265 nodes of NAICS, from the base and from the solution at C / 10: 16.3 and
 # 16.1 at C = 100, 22.7 and 17.2 at 1000; of a directory with rows of 98 entries 11.6 and 13.5 at
@@ -61,9 +61,9 @@ BLOCK_SIZE, LEAST_BLOCK_SIZE = 128, 64
 # the solution at 100 leaves 12.0 and 8.7.
 WARM_FROM = 1000.0
 # Neighbours in the tree have rows in common: their samples are small. Problems that are positive on
-# this share of the rows or more take up to ten times the passes of others. All over the tree each of
-# them had the other lanes of its block wait at the end: at C = 1000 a web directory took an eighth
-# more time. From 1/32 to 1/8 it makes no difference.
+# this share of the rows or more take up to ten times the passes of others. All over the tree, each
+# of them had the other lanes of its block wait at the end: at C = 1000 a web directory took an
+# eighth more time. From 1/32 to 1/8 it makes no difference.
 BY_SIZE_FROM = 1 / 16
 REBASE_STEPS = 4  # of Newton; two or three are enough where rows are about as long as each other
 # Of the rows, that the all-negative solution has to rest on. tf-idf has 99 %, raw counts of words
@@ -102,6 +102,7 @@ class LaneSolver:
         self.warm_from = math.inf if self._samples.is_possible else WARM_FROM
         self.by_size_from = BY_SIZE_FROM if self._samples.is_possible else 0.0
         self._known: dict[float, tuple[SharedRows, Base]] = {}
+        self._buffers = Buffers()
         self._lock = Lock()
 
     def solve(
@@ -126,7 +127,10 @@ class LaneSolver:
         else:
             starts = Starts.of_all(self._features.restrict(start))
         origins = self._features.origins
-        return LaneBlock(origins, rows, self._columns, base, problems, starts).solve(stop)
+        columns, buffers = self._columns, self._buffers
+        return LaneBlock(origins, rows, columns, base, problems, starts, buffers=buffers).solve(
+            stop
+        )
 
     def _problems(self, targets: Targets, C: float) -> Problems:
         settings, features, weight = self._settings, self._features, self._weight

@@ -12,13 +12,18 @@ Truth is a vector too: a lane is true where it is above zero. Lanes of float64 h
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING
 
 import numba
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
+
+from taxofit.bank.buffers import Buffers
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = [
     "LANES",
@@ -432,13 +437,13 @@ def log1p_of_quotient(t):
     return lanes_of(2) * fma(p * t2, t, t)
 
 
-def line_aligned(n_arrays: int, n_rows: int) -> np.ndarray:
+def line_aligned(n_arrays: int, n_rows: int, buffers: Buffers | None = None) -> np.ndarray:
     """Return zeros of shape (n_arrays, n_rows, 16) in which every row is one cache line.
 
     One piece for all arrays: NumPy asks for huge pages from 4 MiB on.
     """
     size = n_arrays * n_rows * LANES
     spare = CACHE_LINE_BYTES // 4
-    buffer = np.zeros(size + spare, dtype=np.float32)
+    buffer = (buffers or Buffers()).zeros(size + spare)
     first = (-buffer.ctypes.data % CACHE_LINE_BYTES) // 4
     return buffer[first : first + size].reshape(n_arrays, n_rows, LANES)
