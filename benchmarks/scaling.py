@@ -1,7 +1,7 @@
 """How the cost of a bank grows with nodes and with rows, and how near it is to the memory's speed.
 
     python benchmarks/scaling.py --out runs/scaling
-    python benchmarks/scaling.py --problem dmoz-2010 --C 1 --nodes 512
+    python benchmarks/scaling.py --problem dmoz-2010 --C 1 --nodes 1024
 
 Four sizes each, doubling; every size is solved several times, sizes taking turns, and the best
 counts. Growth of at most 2 for each doubling is linear, and so is a power of 1 over all sizes. Rows
@@ -144,6 +144,10 @@ def product_traffic(problem, nodes, C):
     return sum(n_products) / 2 / LANES * n_shared * 2 * (8 + 64) / seconds
 
 
+def ways_in(found):
+    return [what for what in WAYS if what in found]
+
+
 def growth(best):
     values = list(best.values())
     return [later / earlier for earlier, later in pairwise(values)]
@@ -159,16 +163,17 @@ def figure(found):
     """Draw seconds by size: growth in proportion is dotted, from the smallest size on."""
     from plotly.subplots import make_subplots
 
+    ways = ways_in(found)
     figure = make_subplots(
         rows=2,
         cols=2,
         subplot_titles=[
-            f"{what}: like size<sup>{exponent(found[what]):.2f}</sup>" for what in WAYS
+            f"{what}: like size<sup>{exponent(found[what]):.2f}</sup>" for what in ways
         ],
         horizontal_spacing=0.16,
         vertical_spacing=0.14,
     )
-    for place, what in enumerate(WAYS):
+    for place, what in enumerate(ways):
         sizes = [int(size) for size in found[what]]
         seconds = list(found[what].values())
         at = {"row": 1 + place // 2, "col": 1 + place % 2}
@@ -209,7 +214,7 @@ def main():
     parser.add_argument("--problem", default="naics", choices=["naics", "dmoz-small", "dmoz-2010"])
     parser.add_argument("--C", type=float, default=10.0)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--nodes", type=int, help="that many at random; all by default")
+    parser.add_argument("--nodes", type=int, help="that many at random, and no whole fits")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     rng = np.random.default_rng(0)
@@ -224,11 +229,12 @@ def main():
         "nodes": by_nodes(problem, *how),
         "rows": by_rows(problem, *how),
         "rows with their leaves": by_leaves(problem, *how),
-        "rows of whole fits": by_whole_fits(problem, arguments.rounds, rng),
         "copy_bytes_per_second": copy_bandwidth(problem.bank().n_threads),
         "product_bytes_per_second": product_traffic(problem, nodes, arguments.C),
     }
-    for what in WAYS:
+    if arguments.nodes is None:
+        found["rows of whole fits"] = by_whole_fits(problem, arguments.rounds, rng)
+    for what in ways_in(found):
         shown = ", ".join(f"{size:,}: {s:.2f} s" for size, s in found[what].items())
         ratios = ", ".join(f"{ratio:.2f}" for ratio in growth(found[what]))
         print(
