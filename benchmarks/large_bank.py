@@ -8,29 +8,20 @@ Weights are pruned and kept as a fit keeps them, so the peak is that of a model 
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 
 import problems
-
-from taxofit.bank.columns import (
-    ColumnStore,
-    columns_from_arrays,
-    columns_to_arrays,
-    prune_columns,
-)
-from taxofit.bank.harvest import Harvest
+from peers.train import peak_mb
 
 
 def peak_gib():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return peak_mb() / 2**10
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("problem", choices=["dmoz-small", "dmoz-2010", "dmoz-2012"])
+    parser.add_argument("problem", choices=["naics", "dmoz-small", "dmoz-2010", "dmoz-2012"])
     parser.add_argument("--C", type=float, default=1.0)
-    parser.add_argument("--share", type=float, default=0.3, help="what pruning may drop")
     arguments = parser.parse_args()
     start = time.perf_counter()
     problem = problems.load(arguments.problem)
@@ -40,7 +31,6 @@ def main():
         f"made in {time.perf_counter() - start:.0f} s, {peak_gib():.1f} GiB so far",
         flush=True,
     )
-    store = ColumnStore((bank.rows.n_features, problem.taxonomy.n_nodes))
     start, last = time.perf_counter(), [0.0]
 
     def show(done, total):
@@ -48,21 +38,11 @@ def main():
             last[0] = time.perf_counter()
             print(f"{done:,} of {total:,} problems, {last[0] - start:.0f} s", flush=True)
 
-    report = bank.solve(
-        [arguments.C],
-        Harvest(
-            lambda _nodes, _C, solution: columns_to_arrays(
-                prune_columns(solution.weights, arguments.share)
-            ),
-            lambda chosen, _, arrays: store.put(chosen, columns_from_arrays(arrays)),
-        ),
-        progress=show,
-    )
+    report, kept = problem.solve_and_keep(bank, arguments.C, show)
     seconds = time.perf_counter() - start
-    kept = store.to_csr().nnz
     print(
         f"C={arguments.C:g}: {report.n_problems:,} distinct problems in {seconds:.0f} s on "
-        f"{bank.n_threads} threads, {len(report.unconverged)} not converged; {kept:,} weights "
+        f"{bank.n_threads} threads, {len(report.unconverged)} not converged; {kept.nnz:,} weights "
         f"kept; peak memory {peak_gib():.1f} GiB"
     )
 

@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from taxofit.bank.columns import (
+    ColumnStore,
+    columns_from_arrays,
+    columns_to_arrays,
+    prune_columns,
+)
+from taxofit.bank.harvest import Harvest
 from taxofit.bank.node_bank import NodeBank
 from taxofit.bank.rows import Rows
 from taxofit.datasets import TextEncoder, data_folder, load_benchmark
@@ -15,6 +22,7 @@ from taxofit.datasets import TextEncoder, data_folder, load_benchmark
 if TYPE_CHECKING:
     from taxofit.taxonomy import Taxonomy
 
+PRUNED_SHARE = 0.3  # what pruning may drop
 DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -42,6 +50,17 @@ class Problem:
             position < self.taxonomy.leaf_stop[node]
         )
         return np.flatnonzero(inside)
+
+    def solve_and_keep(self, bank, C, progress=None):
+        """Solve all nodes, keeping pruned weights as a fit does; return the report and these."""
+        store = ColumnStore((bank.rows.n_features, self.taxonomy.n_nodes))
+        harvest = Harvest(
+            lambda _nodes, _C, solution: columns_to_arrays(
+                prune_columns(solution.weights, PRUNED_SHARE)
+            ),
+            lambda chosen, _, arrays: store.put(chosen, columns_from_arrays(arrays)),
+        )
+        return bank.solve([C], harvest, progress=progress), store.to_csr()
 
     def save_for_peers(self, path):
         lists = [self.positives(node) for node in self.nodes()]
