@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 N_BLOCKS = 32  # that a bank should have, for many cores to share
-RESULT_VERSION = 13  # of what a task gives; another number, and kept results are not used any more
+RESULT_VERSION = 14  # of what a task gives; another number, and kept results are not used any more
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,11 @@ live where the arrays do.
 from __future__ import annotations
 
 import ctypes
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import joblib
 import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
@@ -23,6 +25,8 @@ from taxofit.bank.columns import prune_along
 from taxofit.errors import DeviceError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from taxofit.bank.rows import Rows, Targets
@@ -38,6 +42,10 @@ __all__ = ["DenseKernels", "Kernels", "find_device", "kernels_for"]
 
 MAX_FACTORISED_FEATURES = 128
 DENSE_BLOCK_SIZE = 512  # BLAS does the threading there: few large blocks
+# Margins that a core works on at a time. The parts do not depend on how many cores there are, so
+# neither does a sum over them.
+PART_CELLS = 1 << 18
+LARGEST_ROUGH = 1e30  # eigenvalue of XᵀX: squares of larger numbers do not fit into float32
 
 
 class Kernels(Protocol):
@@ -145,13 +153,15 @@ class Kernels(Protocol):
 
 
 class DenseKernels:
-    """Float64 rows on BLAS.
+    """Dense rows on BLAS, in float64 but for products with the Hessians of wide ones.
 
     Narrow data (CLEF has 80 columns) factorises the Hessian of every column, so that one step of
     conjugate gradients is a Newton step. Wide data (embeddings) is preconditioned in the
     eigenbasis of XᵀX: with D replaced by its mean a, H = I + Xᵀ D X becomes Q (I + aΛ) Qᵀ, where
     XᵀX = Q Λ Qᵀ is found once for all problems, all C and all steps; what is left to conjugate
-    gradients is only how the curvature varies between rows.
+    gradients is only how the curvature varies between rows. They have to be right to a tenth only,
+    so their products are float32's: that takes half the time, and on DIATOMS with features in units
+    up to 10⁸ apart a fifth more products.
     """
 
     block_size = DENSE_BLOCK_SIZE
@@ -161,10 +171,13 @@ class DenseKernels:
         self.dtype = np.dtype(np.float64)
         self._X = rows.X
         self._is_narrow = self.n_features <= MAX_FACTORISED_FEATURES
+        self._rough = rows.X
         if not self._is_narrow:
             self._row_share = np.einsum("ij,ij->i", rows.X, rows.X)
             self._row_share /= max(self._row_share.sum(), np.finfo(np.float64).tiny)
             self._eigenvalues, self._eigenvectors = np.linalg.eigh(rows.X.T @ rows.X)
+            if self._eigenvalues[-1] < LARGEST_ROUGH:
+                self._rough = rows.X.astype(np.float32)
 
     def margins(self, W: Array) -> Array:
         return self._X @ W
@@ -173,12 +186,15 @@ class DenseKernels:
         return W + self._X.T @ slopes
 
     def hessian_product(self, V: Array, curvature: Array) -> Array:
-        return V + self._X.T @ (curvature * (self._X @ V))
+        X = self._rough
+        pull = X @ V.astype(X.dtype)
+        pull *= curvature
+        return V + X.T @ pull
 
     def prepare_preconditioner(self, curvature: Array) -> Any:
         if self._is_narrow:
             return [self._factor(curvature[:, b]) for b in range(curvature.shape[1])]
-        mean_curvature = self._row_share @ curvature
+        mean_curvature = self._row_share.astype(curvature.dtype) @ curvature
         return 1.0 / (1.0 + np.outer(np.maximum(self._eigenvalues, 0.0), mean_curvature))
 
     def precondition(self, R: Array, prepared: Any) -> Array:
@@ -224,7 +240,10 @@ class DenseKernels:
         return np.ascontiguousarray(A[..., columns])
 
     def put(self, A: Array, columns: Columns, B: Array) -> None:
-        A[:, columns] = B
+        if columns.size == A.shape[1]:
+            A[...] = B
+        else:
+            A[:, columns] = B
 
     def vector(self, values: Floats) -> Array:
         return values
@@ -259,14 +278,22 @@ class DenseKernels:
         self, Z: Array, problems: tuple[Targets, Array], *, along: Array, step: Array
     ) -> Floats:
         targets, cost = problems
-        at = self.add_scaled(Z, step, along)
-        return loops.losses(at, targets.row_class, targets.table, cost)
+
+        def add_up(part: slice) -> Floats:
+            row_class = targets.row_class[part]
+            return loops.losses(Z[part], along[part], step, row_class, targets.table, cost[part])
+
+        return _sum_over_parts(Z, add_up)
 
     def derivatives(self, Z: Array, problems: tuple[Targets, Array]) -> tuple[Floats, Array, Array]:
         targets, cost = problems
-        slopes, curvature = np.empty_like(Z), np.empty_like(Z)
-        losses = loops.derivatives(Z, targets.row_class, targets.table, cost, slopes, curvature)
-        return losses, slopes, curvature
+        slopes, curvature = np.empty_like(Z), np.empty(Z.shape, dtype=self._rough.dtype)
+
+        def fill_in(part: slice) -> Floats:
+            rows = (targets.row_class[part], targets.table, cost[part])
+            return loops.derivatives(Z[part], *rows, slopes[part], curvature[part])
+
+        return _sum_over_parts(Z, fill_in), slopes, curvature
 
     def scores(self, rows: Rows, weights: Array) -> NDArray[Any]:
         return rows.X @ weights
@@ -275,6 +302,17 @@ class DenseKernels:
         scores = self.scores(rows, weights)
         losses = np.logaddexp(0.0, -targets.signs() * scores.astype(np.float64))
         return scores, rows.weight @ losses
+
+
+def _sum_over_parts(Z: Array, work: Callable[[slice], Floats]) -> Floats:
+    """Return the sum, in their order, of what work gives for parts of the rows, on all cores."""
+    step = max(1, PART_CELLS // max(1, Z.shape[1]))
+    parts = [slice(first, first + step) for first in range(0, Z.shape[0], step)]
+    if len(parts) <= 1:
+        return work(slice(None))
+    with ThreadPoolExecutor(joblib.cpu_count()) as pool:
+        total: Floats = np.sum(list(pool.map(work, parts)), axis=0)
+    return total
 
 
 def kernels_for(rows: Rows, device: Device = "cpu") -> Kernels:

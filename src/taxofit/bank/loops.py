@@ -16,14 +16,14 @@ _compiled = numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", 
 
 
 @_compiled
-def losses(Z, row_class, table, cost):
-    """Return Σ_i cost_i log(1 + exp(-y_i z_i)) of every column."""
+def losses(Z, along, step, row_class, table, cost):
+    """Return Σ_i cost_i log(1 + exp(-y_i (z_i + step · along_i))) of every column."""
     width = Z.shape[1]
     total = np.zeros(width)
     for i in range(Z.shape[0]):
         signs = table[row_class[i]]
         for b in range(width):
-            m = signs[b] * Z[i, b]
+            m = signs[b] * (Z[i, b] + step[b] * along[i, b])
             total[b] += cost[i] * (math.log1p(math.exp(-abs(m))) + max(-m, 0.0))
     return total
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from taxofit.bank import kernels
 from taxofit.bank.block_solver import solver_for
 from taxofit.bank.objective import gradient, objective, stopping_threshold
 from taxofit.bank.rows import Rows, Targets
@@ -54,6 +55,39 @@ def test_wide_dense_rows_are_solved_in_their_eigenbasis():
     rows, targets = small_problem(is_sparse=False, n_features=150)
     solution = solver_for(rows, SolverSettings(tol=TOL)).solve(targets, 10.0)
     assert_solved(rows, targets, 10.0, solution)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+def test_products_in_float32_lead_to_the_same_minimum_in_units_far_apart(monkeypatch, C):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 150)) * 10.0 ** rng.uniform(-4, 4, 150)
+    table = np.where(rng.random((12, 5)) < 0.2, 1, -1).astype(np.int8)
+    rows, targets = Rows.prepare(X), Targets(rng.integers(12, size=300), table)
+    found = solver_for(rows, SolverSettings(tol=TOL)).solve(targets, C)
+    monkeypatch.setattr(kernels, "LARGEST_ROUGH", 0)
+    least = solver_for(rows, SolverSettings(tol=1e-8)).solve(targets, C)
+    assert found.converged.all()
+    assert least.n_products != found.n_products
+    np.testing.assert_allclose(found.objective, least.objective, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_features", [60, 150])
+def test_rows_may_be_evaluated_in_parts(monkeypatch, n_features):
+    rows, targets = small_problem(is_sparse=False, n_features=n_features)
+    monkeypatch.setattr(kernels, "PART_CELLS", 9 * targets.n_problems)
+    solution = solver_for(rows, SolverSettings(tol=TOL)).solve(targets, 10.0)
+    assert_solved(rows, targets, 10.0, solution)
+
+
+@pytest.mark.parametrize(("scale", "accuracy"), [(1.0, 1e-6), (1e20, 1e-14)])
+def test_hessian_products_of_wide_rows_are_as_exact_as_numbers_of_their_size_allow(scale, accuracy):
+    """Squares of the large ones are beyond float32."""
+    rng = np.random.default_rng(0)
+    rows = Rows.prepare(scale * rng.normal(size=(50, 150)))
+    V, curvature = rng.normal(size=(151, 3)), rng.random((50, 3)).astype(np.float32)
+    found = kernels.DenseKernels(rows).hessian_product(V, curvature)
+    expected = V + rows.X.T @ (curvature * (rows.X @ V))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=accuracy * np.abs(expected).max())
 
 
 def test_minimisers_do_not_depend_on_the_neighbours_in_a_block():
