@@ -280,10 +280,9 @@ class Taxonomy(Tree):
 
     def __contains__(self, label: object) -> bool:
         try:
-            self.node_of(label)
+            return self._find(label) is not None
         except (TaxonomyError, TypeError):
             return False
-        return True
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Taxonomy):
@@ -307,20 +306,10 @@ class Taxonomy(Tree):
 
     def node_of(self, label: Label) -> int:
         """Return the node with this label or full path; a TaxonomyError says what was meant."""
-        if isinstance(label, (list, np.ndarray)):
-            label = tuple(label)
-        node = self._index.get(label)
-        if node is not None:
-            return node
-        if isinstance(label, tuple):
-            return self._node_of_path(label)
-        same_name = [self.labels[n] for n, name in enumerate(self.names) if name == label]
-        if same_name:
-            raise TaxonomyError(
-                f"{label!r} is the name of {len(same_name)} nodes, {_shown(same_name)}; "
-                f"use one of these labels or a full path"
-            )
-        raise TaxonomyError(f"unknown label {label!r}{_suggestion(label, self.labels)}")
+        node = self._find(label)
+        if node is None:
+            raise TaxonomyError(self._why_unknown(label))
+        return node
 
     def nodes_of(self, labels: ArrayLike | Sequence[Label]) -> IntArray:
         """Return the nodes with these labels or paths, shape (len(labels),).
@@ -340,31 +329,66 @@ class Taxonomy(Tree):
             nodes[row] = node
         return nodes
 
-    def _node_of_path(self, path: tuple[Label, ...]) -> int:
+    def _find(self, label: Label) -> int | None:
+        """Return the one node with this label or full path, if there is one.
+
+        Whoever asks of thousands of labels whether they are here must not wait for what an error
+        would say of each.
+        """
+        if isinstance(label, (list, np.ndarray)):
+            label = tuple(label)
+        node = self._index.get(label)
+        if node is None and isinstance(label, tuple):
+            names = self._names_below_root(label)
+            n_found, reached = self._walk(names)
+            node = reached if n_found == len(names) else None
+        return node
+
+    def _why_unknown(self, label: Label) -> str:
+        """Return what to say of a label or path that is not found."""
+        if isinstance(label, (list, tuple, np.ndarray)):
+            return self._why_lost(tuple(label))
+        same_name = [self.labels[n] for n, name in enumerate(self.names) if name == label]
+        if same_name:
+            return (
+                f"{label!r} is the name of {len(same_name)} nodes, {_shown(same_name)}; "
+                f"use one of these labels or a full path"
+            )
+        return f"unknown label {label!r}{_suggestion(label, self.labels)}"
+
+    def _why_lost(self, path: tuple[Label, ...]) -> str:
+        """Return what to say of a path that leads to no node."""
+        names = self._names_below_root(path)
+        n_found, node = self._walk(names)
+        name, shown = names[n_found], repr(PATH_SEPARATOR.join(map(str, clean_path(path))))
+        siblings = [self.names[child] for child in self.children(node)]
+        if name in siblings:
+            return f"the path {shown} names several nodes of this flattened taxonomy; use a label"
+        return (
+            f"unknown path {shown}: {name!r} is not a child of "
+            f"{self.labels[node]!r}{_suggestion(name, siblings)}"
+        )
+
+    def _names_below_root(self, path: tuple[Label, ...]) -> tuple[Label, ...]:
+        cleaned = clean_path(path)
+        starts_below = self.has_virtual_root or cleaned[0] != self.names[0]
+        return cleaned if starts_below else cleaned[1:]
+
+    def _walk(self, names: tuple[Label, ...]) -> tuple[int, int]:
+        """Return how many names lead down to one node each, and the last of these nodes."""
         if self._path_index is None:
             index: dict[tuple[int, Label], int] = {}
             for node in range(1, self.n_nodes):
                 key = (int(self.parent[node]), self.names[node])
                 index[key] = node if key not in index else -1
             self._path_index = index
-        cleaned = clean_path(path)
         node = 0
-        rest = cleaned if self.has_virtual_root or cleaned[0] != self.names[0] else cleaned[1:]
-        for name in rest:
-            child = self._path_index.get((node, name))
-            if child is None:
-                siblings = [self.names[c] for c in self.children(node)]
-                raise TaxonomyError(
-                    f"unknown path {PATH_SEPARATOR.join(map(str, cleaned))!r}: {name!r} is not a "
-                    f"child of {self.labels[node]!r}{_suggestion(name, siblings)}"
-                )
+        for n_found, name in enumerate(names):
+            child = self._path_index.get((node, name), -1)
             if child == -1:
-                raise TaxonomyError(
-                    f"the path {PATH_SEPARATOR.join(map(str, cleaned))!r} names several nodes of "
-                    f"this flattened taxonomy; use a label"
-                )
+                return n_found, node
             node = child
-        return node
+        return len(names), node
 
     def children_of(self, label: Label) -> tuple[Label, ...]:
         """Return the labels of a node's children, in the taxonomy's order."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "guess_name_separator",
     "guess_path_separator",
+    "label_reader",
     "labels_in",
     "labels_of_paths",
     "path_of",
@@ -154,40 +154,55 @@ def labels_in(
     >>> labels_in(["Fish", "Home > Toys"], taxonomy, " > ", locate="row {}".format)
     array(['Fish', 'Toys'], dtype=object)
     """
-    has_integers = any(isinstance(label, int) for label in taxonomy.labels)
+    label_of = label_reader(taxonomy, separator)
     meant: dict[Hashable, Hashable] = {}
     for row, value in enumerate(values):
         if value in meant:
             continue
         if is_missing(value):
             raise DataError(f"{locate(row)}: the label is empty; every row needs one")
-        label: Hashable = value.strip() if isinstance(value, str) else value
+        meant[value] = label_of(value)
+    return _labels([meant[value] for value in values], taxonomy, locate)
+
+
+def label_reader(taxonomy: Taxonomy, separator: str | None) -> Callable[[Hashable], Hashable]:
+    """Return what tells the label or path that a table's value stands for, known or not.
+
+    Examples
+    --------
+    >>> taxonomy = Taxonomy.from_paths([("Home", "Toys"), ("Pets", "Fish")])
+    >>> label_of = label_reader(taxonomy, " > ")
+    >>> label_of(" Fish"), label_of("Home > Toys"), label_of("Cars")
+    ('Fish', ('Home', 'Toys'), 'Cars')
+    """
+    has_integers = any(isinstance(label, int) for label in taxonomy.labels)
+
+    def label_of(value: Hashable) -> Hashable:
+        label = value.strip() if isinstance(value, str) else value
         if isinstance(label, str) and label not in taxonomy:
             if has_integers and label.lstrip("-").isdecimal():
-                label = int(label)
-            elif separator is not None and separator in label:
-                label = split_path(label, separator)
-        meant[value] = label
-    return _labels([meant[value] for value in values], taxonomy, locate)
+                return int(label)
+            if separator is not None and separator in label:
+                return split_path(label, separator)
+        return label
+
+    return label_of
 
 
 def _labels(
     meant: Sequence[Hashable], taxonomy: Taxonomy, locate: Callable[[int], str]
 ) -> NDArray[Any]:
     """Canonical labels; the first unknown one is a DataError that says how many rows have one."""
-    unknown = {}
-    for label in dict.fromkeys(meant):
-        try:
-            taxonomy.node_of(label)
-        except TaxonomyError as error:
-            unknown[label] = error
-    if unknown:
+    try:
+        nodes = taxonomy.nodes_of(meant)
+    except TaxonomyError as error:
+        unknown = {label for label in dict.fromkeys(meant) if label not in taxonomy}
         row = next(row for row, label in enumerate(meant) if label in unknown)
-        n_rows = sum(n for label, n in Counter(meant).items() if label in unknown)
+        n_rows = sum(label in unknown for label in meant)
         raise DataError(
-            f"{locate(row)}: {unknown[meant[row]]} ({n_rows} of {len(meant)} rows have labels "
-            f"that are not in the taxonomy)"
-        )
+            f"{locate(row)}: {error} ({n_rows} of {len(meant)} rows have labels that are not in "
+            f"the taxonomy)"
+        ) from None
     labels = np.empty(len(meant), dtype=object)
-    labels[:] = [taxonomy.labels[node] for node in taxonomy.nodes_of(meant)]
+    labels[:] = [taxonomy.labels[node] for node in nodes]
     return labels

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from taxofit.datasets.dataset import settle_internal_labels
-from taxofit.datasets.label_paths import labels_in, labels_of_paths
+from taxofit.datasets.label_paths import label_reader
 from taxofit.datasets.table_chunks import is_missing, parse_number
 from taxofit.errors import DataError, TaxonomyError
 from taxofit.taxonomy import clean_path
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from taxofit.datasets.bad_rows import BadRows
     from taxofit.datasets.dataset import Dataset, InternalLabels
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from taxofit.taxonomy import Taxonomy
 
     Path = tuple[Hashable, ...]
-    Trouble = tuple[str, str]
+    Trouble = tuple[str, Callable[[], str]]  # a reason, and what an error would say
 
 __all__ = ["RowScreen"]
 
@@ -56,11 +57,11 @@ class RowScreen:
         if self._bad_rows.empty_text and text and not (numeric or category):
             for row, values in enumerate(zip(*(chunk.columns[n] for n in text), strict=True)):
                 if all(map(is_missing, values)):
-                    trouble[row] = "without text", "the text is empty"
+                    trouble[row] = "without text", lambda: "the text is empty"
         for name in numeric:
             for row, value in enumerate(chunk.columns[name]):
                 if not _is_number(value, may_be_missing=bool(text or category)):
-                    what = f"column {name!r} is not a number: {value!r}"
+                    what = partial("column {!r} is not a number: {!r}".format, name, value)
                     trouble[row] = f"where {name!r} is not a number", what
         usable = self._without(chunk, trouble)
         return chunk if len(usable) == chunk.n_rows else chunk.take(usable)
@@ -76,10 +77,14 @@ class RowScreen:
         """Return the rows whose label is there, has no gap, and is in the taxonomy if one is."""
         if self._bad_rows is None:
             return list(range(chunk.n_rows))
+        label_of = None if taxonomy is None else label_reader(taxonomy, separator)
         found: dict[Path, Trouble | None] = {}
         for path, value in zip(paths, values, strict=True):
             if path not in found:
-                found[path] = _label_trouble(path, value, separator, taxonomy)
+                label: Hashable = path
+                if label_of is not None and not isinstance(value, tuple):
+                    label = label_of(value)
+                found[path] = _label_trouble(path, label, taxonomy)
         usable = self._without(chunk, [found[path] for path in paths])
         if not usable:
             reasons = "; ".join(map(str, self._bad_rows.left_out))
@@ -111,35 +116,40 @@ class RowScreen:
             if what is None:
                 usable.append(row)
             else:
-                message = f"{chunk.locate(row)}: {what[1]}"
+                message = f"{chunk.locate(row)}: {what[1]()}" if self._bad_rows.strict else what[0]
                 self._bad_rows.add(what[0], chunk.place(row), message)
         return usable
 
 
-def _label_trouble(
-    path: Path, value: Hashable, separator: str | None, taxonomy: Taxonomy | None
-) -> Trouble | None:
+def _label_trouble(path: Path, label: Hashable, taxonomy: Taxonomy | None) -> Trouble | None:
     """Return why a label cannot be used, in general and in this row; None where it can."""
     if all(is_missing(name) for name in path):
-        return "without a label", "the label is empty; every row needs one"
+        return "without a label", lambda: "the label is empty; every row needs one"
+    if isinstance(label, tuple):
+        try:
+            label = clean_path(label)
+        except TaxonomyError as error:
+            return "with a gap in the path", partial(str, error)
+    if taxonomy is None or label in taxonomy:
+        return None
+    return "with a label that the hierarchy lacks", partial(_why_unknown, taxonomy, label)
+
+
+def _why_unknown(taxonomy: Taxonomy, label: Hashable) -> str:
+    """Return what the taxonomy says of a label that it lacks: looking for the like takes time."""
     try:
-        if taxonomy is None:
-            clean_path(path)
-        elif isinstance(value, tuple):
-            labels_of_paths([path], taxonomy, locate=str)
-        else:
-            labels_in([value], taxonomy, separator, locate=str)
+        taxonomy.node_of(label)
     except TaxonomyError as error:
-        return "with a gap in the path", str(error)
-    except DataError as error:
-        return "with a label that the hierarchy lacks", str(error).removeprefix("0: ")
-    return None
+        return str(error)
+    raise AssertionError(label)
 
 
 def _internal_trouble(labels: Sequence[Hashable], is_leaf: Any) -> list[Trouble | None]:
     reason = "labelled with a category that has others below it"
     return [
-        None if leaf else (reason, f"{label!r} is an internal node of the taxonomy, not a leaf")
+        None
+        if leaf
+        else (reason, partial("{!r} is an internal node of the taxonomy, not a leaf".format, label))
         for label, leaf in zip(labels, is_leaf, strict=True)
     ]
 

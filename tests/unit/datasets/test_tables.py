@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import difflib
 import gzip
 import sys
 
@@ -339,6 +340,34 @@ def test_labels_that_the_hierarchy_lacks_are_left_out(tmp_path):
     )
     assert shop.y.tolist() == ["Mugs", "Fish"]
     assert str(bad_rows.left_out[0]) == "1 row with a label that the hierarchy lacks (line 3)"
+
+
+@pytest.mark.parametrize("bad_rows", [BadRows(), BadRows(strict=True)])
+def test_only_the_label_of_an_error_is_compared_with_those_there_are(
+    tmp_path, monkeypatch, bad_rows
+):
+    """Comparing takes milliseconds for each label, and tables have thousands that are paths."""
+    compared, compare = [], difflib.get_close_matches
+
+    def compare_and_count(word, *arguments, **options):
+        compared.append(word)
+        return compare(word, *arguments, **options)
+
+    monkeypatch.setattr("difflib.get_close_matches", compare_and_count)
+    rows = [f"mug {k},Home > Mugs {k}\n" for k in range(20)]
+    file = write(tmp_path, "".join(["title,category\n", *rows]))
+    known = Taxonomy.from_paths([("Home", f"Mugs {k}") for k in range(10)])
+    how = {"text": "title", "label_path": "category", "taxonomy": known}
+    if bad_rows.strict:
+        with pytest.raises(DataError, match=r"csv:12: .*'Mugs 10' is not a child of 'Home'"):
+            read_table(file, bad_rows=bad_rows, **how)
+        assert compared == ["Mugs 10"]
+    else:
+        assert len(read_table(file, bad_rows=bad_rows, **how).y) == 10
+        assert compared == []
+    with pytest.raises(DataError, match=r"csv:12: .*'Mugs 10' is not a child .*10 of 20 rows"):
+        read_table(file, **how)
+    assert set(compared) == {"Mugs 10"}
 
 
 def test_columns_of_several_kinds_keep_their_missing_numbers_but_not_other_words(tmp_path):
