@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taxofit.plotting.style import short
@@ -24,16 +25,24 @@ class Score(NamedTuple):
 
     def show(self, value: float) -> str:
         """Return a value as people read it: percentages, but steps as they are."""
-        return f"{value:.3f}" if self.is_error else f"{100 * value:.2f} %"
+        return f"{_rounded(value, 3):f}" if self.is_error else f"{_rounded(100 * value, 2):f} %"
 
     def show_change(self, change: float) -> str:
         """Return a difference with its sign, in points or steps."""
-        shown = f"{change:+.3f}" if self.is_error else f"{100 * change:+.2f}"
-        return shown.replace("-", "−")
+        rounded = _rounded(change, 3) if self.is_error else _rounded(100 * change, 2)
+        return f"{rounded:+f}".replace("-", "−")
 
     def is_better(self, change: float) -> bool:
         """Return whether a change is for the better."""
         return change < 0 if self.is_error else change > 0
+
+
+def _rounded(value: float, n_digits: int) -> Decimal:
+    """Return a value with so many decimals, the same as the page's scripts show.
+
+    Of 1,600 rows 1,146 are 71.625 %: JavaScript rounds such values up, Python to even digits.
+    """
+    return Decimal(value).quantize(Decimal(1).scaleb(-n_digits), ROUND_HALF_UP)
 
 
 SCORES = {

@@ -21,6 +21,7 @@ from tests.study_samples import (
 from taxofit import DataError
 from taxofit.flattening import GlobalINF
 from taxofit.report import render_report, write_report
+from taxofit.report.headline import SCORES as SHOWN
 from taxofit.report.headline import run_headline, study_headline
 from taxofit.report.page import embeddable_json
 
@@ -161,6 +162,17 @@ def test_the_headline_says_what_went_and_what_it_brought(study):
     assert f"{100 * original['macro_f1']:.2f} %" in brought
     assert f"{100 * fitted['macro_f1']:.2f} %" in brought
     assert "sign test over rows p" in chance
+
+
+def test_scores_are_rounded_as_scripts_round_them():
+    share, steps = SHOWN["micro_f1"], SHOWN["tree_error"]
+    assert (share.show(1146 / 1600), share.show(0.5), share.show(0)) == (
+        "71.63 %",
+        "50.00 %",
+        "0.00 %",
+    )
+    assert (share.show_change(-0.00125), share.show_change(0.00125)) == ("−0.13", "+0.13")
+    assert (steps.show(1.0625), steps.show_change(-0.0625)) == ("1.063", "−0.063")
 
 
 def test_the_headline_owns_up_where_flat_is_better(study):
