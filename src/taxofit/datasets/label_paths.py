@@ -196,7 +196,7 @@ def _labels(
     try:
         nodes = taxonomy.nodes_of(meant)
     except TaxonomyError as error:
-        unknown = {label for label in dict.fromkeys(meant) if label not in taxonomy}
+        unknown = {label for label in set(meant) if label not in taxonomy}
         row = next(row for row, label in enumerate(meant) if label in unknown)
         n_rows = sum(label in unknown for label in meant)
         raise DataError(
